@@ -17,8 +17,7 @@ from bench.chaos.rental_truth import at_rest, broken_rentals, counts, impatience
 from bench.chaos.rentals import GROUP, plan_sessions
 from bench.machine import load_average
 from bench.service import ROOT
-from toolagent.testing.servers.runcomfy_app import Account
-from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from toolagent.testing.servers.runcomfy_server import Account, RunComfyServer
 from workers.temporal.dev_server import read_config
 
 _LAUNCH_S = 1.0

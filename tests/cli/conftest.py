@@ -57,14 +57,13 @@ TOOLS: dict[str, dict[str, JsonValue]] = {
 
 
 class WrongKey(Exception):
-    """The request carries no key, or another one."""
+    """The request has no key, or a wrong one."""
 
 
 class Service:
-    """What the server knows and was asked.
+    """The state of the server, and the requests it got.
 
-    `asked` is set when a call is being handed over, which is held back until `may_accept`.
-    `followed` is set when an endless task has been looked at.
+    `asked` is set when a call arrives; the answer waits for `may_accept`. `followed` is set when a client has looked at an endless task.
     """
 
     def __init__(self) -> None:
@@ -154,7 +153,7 @@ class Service:
         return JSONResponse({**stored, "created_at": now()}, 201)
 
     async def run_tools(self, batch: dict[str, JsonValue]) -> Response:
-        """All calls end at once; the batch is a task that is looked at."""
+        """All calls end at once. The batch is a task."""
         calls = batch["calls"]
         assert isinstance(calls, list)
         self.batches.append(batch)
@@ -170,7 +169,7 @@ class Service:
         return JSONResponse({"task_id": "batch-00000001", "status": "pending"}, 202)
 
     async def fetch(self, file_id: str, request: Request) -> Response:
-        """By ranges; breaks off after so many bytes when that is asked for."""
+        """Serves ranges. Breaks off after `breaks_after` bytes."""
         if file_id not in self.files:
             return problem(404, "Not Found", f"There is no file {file_id!r}.")
         name, content = self.files[file_id]
@@ -313,7 +312,7 @@ def build(service: Service) -> FastAPI:
 
 
 def looked_at(service: Service, task: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A task goes one step further each time it is looked at: pending, half way, done."""
+    """Each look moves a task one step on: pending, half way, done."""
     looks = task["looks"]
     call = task["call"]
     assert isinstance(looks, int)
@@ -363,7 +362,7 @@ def server() -> Iterator[tuple[Service, uvicorn.Server]]:
 
 @pytest.fixture
 def service(server: tuple[Service, uvicorn.Server]) -> Iterator[Service]:
-    """As if nobody had asked it anything."""
+    """The server in its initial state."""
     state, running = server
     vars(state).update(vars(Service()) | {"url": state.url})
     yield state

@@ -1,4 +1,4 @@
-"""The real front door before a real store, as far as tasks that make tools need it; what the tasks do, the test does."""
+"""The real front door on a real store, for tasks that make tools. The test does the work of the tasks."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class _WatchedLog(TaskNoteTable):
-    """Knows when somebody has begun to read."""
+    """Knows when a reader has begun."""
 
     def __init__(self, database: Database, is_read: threading.Event) -> None:
         super().__init__(database)
@@ -42,7 +42,7 @@ class _WatchedLog(TaskNoteTable):
 
 @dataclass
 class FrontDoor:
-    """`restart` breaks all connections; the port stays. `followed` is set when somebody follows a task, and was told how it is."""
+    """`restart` breaks all connections and keeps the port. `followed` is set when a client follows a task and has its state."""
 
     url: str
     client: FakeToolAgentClient
@@ -51,16 +51,8 @@ class FrontDoor:
     followed: threading.Event
 
     def do(self, work: Callable[[TaskTable, TaskNoteTable], Awaitable[T]]) -> T:
-        """What a worker would do, on a connection of its own."""
-
-        async def run() -> T:
-            database = Database(self.database_url)
-            try:
-                return await work(TaskTable(database), TaskNoteTable(database))
-            finally:
-                await database.close()
-
-        return asyncio.run(run())
+        """The work of a worker, on its own connection."""
+        return self.database(lambda database: work(TaskTable(database), TaskNoteTable(database)))
 
     def database(self, work: Callable[[Database], Awaitable[T]]) -> T:
         async def run() -> T:
@@ -73,18 +65,11 @@ class FrontDoor:
         return asyncio.run(run())
 
     def registry(self, work: Callable[[ToolRegistry], Awaitable[T]]) -> T:
-        async def run() -> T:
-            database = Database(self.database_url)
-            try:
-                return await work(tool_registry(database))
-            finally:
-                await database.close()
-
-        return asyncio.run(run())
+        return self.database(lambda database: work(tool_registry(database)))
 
 
 class _Server:
-    """In a thread with an event loop and a connection to the database of its own."""
+    """Runs in its own thread, with its own event loop and database connection."""
 
     def __init__(self, client: FakeToolAgentClient, database_url: str, port: int, followed: threading.Event) -> None:
         listener = socket.create_server(("127.0.0.1", port))

@@ -4,16 +4,16 @@ import json
 import select
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.test_terminal import INTERRUPTIBLE, SCRIPT
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Service
 
-SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 BOUND_S = 60.0
 
 
@@ -74,8 +74,7 @@ def test_an_unreachable_service_ends_the_script_with_3(service: "Service") -> No
 
 
 def test_ctrl_c_asks_the_service_to_cancel_the_call(service: "Service") -> None:
-    # Whoever runs the tests in the background of a shell has them ignore Ctrl-C, and so would what they start.
-    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "run", "endless"]
+    command = [*INTERRUPTIBLE, "run", "endless"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
         assert service.followed.wait(BOUND_S)
         process.send_signal(signal.SIGINT)
@@ -86,7 +85,7 @@ def test_ctrl_c_asks_the_service_to_cancel_the_call(service: "Service") -> None:
 
 
 def test_ctrl_c_in_the_middle_of_the_hand_over_cancels_what_was_handed_over(service: "Service") -> None:
-    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "run", "endless"]
+    command = [*INTERRUPTIBLE, "run", "endless"]
     service.may_accept.clear()
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
         assert service.asked.wait(BOUND_S)
@@ -97,7 +96,7 @@ def test_ctrl_c_in_the_middle_of_the_hand_over_cancels_what_was_handed_over(serv
 
 
 def test_a_second_ctrl_c_leaves_a_service_that_does_not_answer(service: "Service") -> None:
-    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "run", "endless"]
+    command = [*INTERRUPTIBLE, "run", "endless"]
     service.may_accept.clear()
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
         assert service.asked.wait(BOUND_S)

@@ -5,22 +5,20 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from typer.testing import Result
 
+from tests.cli.test_terminal import INTERRUPTIBLE
 from tests.programs import Program
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Service
 
 Invoke = Callable[..., Result]
-SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 BOUND_S = 60
 
 
@@ -105,8 +103,7 @@ def test_a_watch_ends_when_the_service_refuses_it(toolagent: Invoke, service: "S
 @contextmanager
 def _running(url: str, *words: str, stdout: int = subprocess.PIPE) -> Generator[Program]:
     env = {"TOOL_AGENT_URL": url, "COLUMNS": "120", "LINES": "60", "TERM": "xterm-256color"}
-    # Whoever runs the tests in the background of a shell has them ignore Ctrl-C, and so would what they start.
-    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, *words]
+    command = [*INTERRUPTIBLE, *words]
     with Program(command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=subprocess.PIPE, env=env) as program:
         try:
             yield program

@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Generator
 from datetime import UTC, datetime
@@ -19,7 +18,7 @@ from engine.store.database import Database
 from engine.store.task_notes import TaskNoteTable
 from engine.store.tasks import Ending, TaskTable
 from tests.cli.front_door import BOUND_S, FrontDoor, front_door
-from tests.cli.test_terminal import COLOUR, at_a_terminal
+from tests.cli.test_terminal import COLOUR, INTERRUPTIBLE, at_a_terminal
 from toolagent.cli.app import app as command_line
 from toolagent.client.http import ToolAgentHttp
 from toolagent.contracts.making import CheckResult, Evidence, Stage, TaskNote, TaskNoteKind
@@ -29,7 +28,6 @@ from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy, Rep
 from toolagent.contracts.tasks import TaskState
 from toolagent_service.agents.coding_log import NewNote
 
-SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 Run = Callable[..., Result]
 
 
@@ -58,7 +56,7 @@ def begun(run: Run) -> str:
 
 
 def end(door: FrontDoor, task_id: str, status: Ending = TaskState.COMPLETED, reason: str = "") -> None:
-    """A task that goes its way to the end."""
+    """Runs a task to its end."""
 
     async def work(tasks: TaskTable, notes: TaskNoteTable) -> None:
         await tasks.claim_slot(task_id, 2)
@@ -304,8 +302,7 @@ def test_what_other_scripts_end_a_line_with_comes_as_it_was_written(run: Run, do
 
 def test_ctrl_c_leaves_the_task_running_and_says_how_to_follow_it(run: Run, door: FrontDoor) -> None:
     task_id = begun(run)
-    # Whoever runs the tests in the background of a shell has them ignore Ctrl-C, and so would what they start.
-    command = ["/usr/bin/env", "--default-signal=INT", SCRIPT, "task", task_id, "--follow"]
+    command = [*INTERRUPTIBLE, "task", task_id, "--follow"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": door.url}) as process:
         assert process.stderr is not None
         first = process.stderr.readline() + process.stderr.readline()

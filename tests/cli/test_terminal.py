@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Invoke = Callable[..., Result]
 SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+INTERRUPTIBLE = ("/usr/bin/env", "--default-signal=INT", SCRIPT)
+"""A shell has its background processes ignore Ctrl-C, and the processes that they start inherit that."""
 
 
 def at_a_terminal(url: str, *words: str, columns: int = 100) -> str:
@@ -62,11 +64,6 @@ def test_each_tool_is_one_coloured_line_at_a_terminal_and_one_plain_line_in_a_pi
 
 def test_the_version_is_said(toolagent: Invoke) -> None:
     assert toolagent("--version").stdout == f"toolagent {metadata.version('toolagent')}\n"
-
-
-def test_the_shell_completes(toolagent: Invoke) -> None:
-    completed = toolagent(_TOOLAGENT_COMPLETE="complete_bash", COMP_WORDS="toolagent sto", COMP_CWORD="1")
-    assert completed.stdout.split() == ["stop"]
 
 
 def test_a_tool_is_started_stopped_and_removed(toolagent: Invoke) -> None:

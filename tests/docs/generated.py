@@ -1,4 +1,4 @@
-"""`python -m tests.docs.generated` writes anew what the pages take from the code: the settings, the command line, what the sandbox held."""
+"""`python -m tests.docs.generated` renews the generated parts of the pages: settings, command line, results of attacks on the sandbox."""
 
 import re
 import subprocess
@@ -45,7 +45,7 @@ def _part(part: type[BaseSettings]) -> str:
 
 
 def command_line() -> str:
-    """As the program's own library describes it, one level down."""
+    """The description by typer, one heading level lower."""
     command = [sys.executable, "-c", _DESCRIBED]
     said = subprocess.run(command, check=True, capture_output=True, text=True, env={"COLUMNS": "120", "PYTHONPATH": str(ROOT)}).stdout
     # A summary that was cut short says nothing that is not said below.

@@ -1,4 +1,4 @@
-"""What the pages hold: lists of everything of a kind, blocks that are run, texts that are generated.
+"""Reads the pages: complete lists of a kind, and blocks that are run.
 
 A table after `<!-- every: KIND -->` lists everything of that kind. A `bash`, `sh` or `python` block is run (tests/docs/test_blocks.py),
 unless `<!-- not run: REASON -->` stands above it. A block whose info string ends with `answer` holds what the block above it prints;
@@ -49,7 +49,7 @@ class Block:
 
 
 def listed() -> Mapping[str, Mapping[str, Sequence[str]]]:
-    """By kind, the rows of the tables that say they have everything of it: the cells after the name, by name.
+    """By kind, the rows of its complete table: the cells after the name, by name.
 
     Raises ValueError when a kind has two tables, or a row of one no name.
     """

@@ -1,10 +1,9 @@
-"""Everything that must be in the documentation, from where it is registered. Nothing is listed here that is listed elsewhere."""
+"""Everything that must be in the documentation, read from its registry in the code."""
 
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
 from http import HTTPStatus
 from types import SimpleNamespace
 from typing import cast, get_args
@@ -52,61 +51,29 @@ from workers.temporal.host_workers import WORKFLOWS
 __all__ = ["REGISTERED"]
 
 Rows = Mapping[str, str]
-"""What is registered, with what must stand in the second column; empty: anything."""
+"""By name, the required text of the second column; empty: any text."""
 
 
 def routes() -> Rows:
-    """Of the real application, with nothing behind it."""
+    """The routes of the real application, without its dependencies."""
     doors = SimpleNamespace(limits=Limits(), api_key=None, allowed_hosts=())
     paths = create_app(cast("Dependencies", doors)).openapi()["paths"]
     return {f"{method.upper()} {path}": "" for path, methods in cast("dict[str, dict[str, object]]", paths).items() for method in methods}
 
 
-def error_types() -> Rows:
-    return {kind.value: str(HTTPStatus(STATUS[kind]).value) for kind in ErrorType}
-
-
-def problems() -> Rows:
-    return {kind.value: str(HTTPStatus(STATUS[kind]).value) for kind in ProblemKind}
-
-
 def source_types() -> Rows:
-    """A type without a runtime is described all the same."""
+    """Also types without a runtime."""
     union = get_args(ToolSource)[0]
     return {kind.model_fields["type"].default: "" for kind in cast("tuple[type[BaseModel], ...]", get_args(union))}
-
-
-def runtimes() -> Rows:
-    return dict.fromkeys(RUNTIMES, "")
-
-
-def faults_of_runcomfy() -> Rows:
-    return dict.fromkeys(FAULTS, "")
-
-
-def faults_of_im() -> Rows:
-    return dict.fromkeys(IM_FAULTS, "")
-
-
-def built_in_tools() -> Rows:
-    return dict.fromkeys(builtin_tools(BuiltinOptions()), "")
 
 
 def script_errors() -> Rows:
     return {kind.value: f"`{ScriptFailure(kind, '').error_type.value}`" for kind in ScriptErrorKind}
 
 
-def service_methods() -> Rows:
-    return {f"{service}.{method}": "" for service, method in METHODS}
-
-
 def limits() -> Rows:
     """As manifests and policies write them."""
     return {field.alias or name: "" for name, field in SandboxLimits.model_fields.items()}
-
-
-def agent_functions() -> Rows:
-    return {tool.name: "" for tool in CODING_TOOLS}
 
 
 def nexus_operations() -> Rows:
@@ -118,16 +85,8 @@ def checks() -> Rows:
     return {sys.modules[check.__module__].NAME: "" for check in CHECKS}
 
 
-def content_stores() -> Rows:
-    return dict.fromkeys(CONTENT_STORES, "")
-
-
-def catalog_formats() -> Rows:
-    return {form.file_name: "" for form in FORMATS}
-
-
 def workflows() -> Rows:
-    """What a caller may start, by the name on Temporal."""
+    """The workflows that a caller may start, by their names in Temporal."""
     found = [workflow._Definition.from_class(kind) for kind in WORKFLOWS]
     return {str(definition.name): "" for definition in found if definition}
 
@@ -144,10 +103,6 @@ def activities() -> Rows:
 def task_queues() -> Rows:
     """Those with names of their own; the others are named by buckets and hosts."""
     return {queue: "" for name, queue in (vars(names) | vars(step_names)).items() if name.endswith("_QUEUE")}
-
-
-def search_attributes() -> Rows:
-    return {key.name: "" for key in names.SEARCH_ATTRIBUTES}
 
 
 def worker_commands() -> Rows:
@@ -168,55 +123,60 @@ def make_targets() -> Rows:
     return {f"make {name}": "" for name in re.findall(r"^([a-z-]+):.*## ", makefile, re.MULTILINE)}
 
 
+def names_of(names: Iterable[str]) -> Callable[[], Rows]:
+    rows = dict.fromkeys(names, "")
+    return lambda: rows
+
+
+def statuses_of(kinds: Iterable[ErrorType | ProblemKind]) -> Callable[[], Rows]:
+    return lambda: {kind.value: str(HTTPStatus(STATUS[kind]).value) for kind in kinds}
+
+
 def fields_of(model: type[BaseModel]) -> Callable[[], Rows]:
-    return lambda: dict.fromkeys(model.model_fields, "")
-
-
-def values_of(kind: type[StrEnum]) -> Callable[[], Rows]:
-    return lambda: dict.fromkeys(kind, "")
+    return names_of(model.model_fields)
 
 
 REGISTERED: Mapping[str, Callable[[], Rows]] = {
     "route": routes,
-    "error type": error_types,
-    "problem": problems,
+    "error type": statuses_of(ErrorType),
+    "problem": statuses_of(ProblemKind),
     "field of ToolResult": fields_of(ToolResult),
     "field of ResultReference": fields_of(ResultReference),
-    "task status": values_of(TaskState),
-    "state of a batched call": values_of(BatchedState),
-    "state of a tool": values_of(RunState),
-    "event type": values_of(EventType),
-    "stage": values_of(Stage),
-    "kind of a line": values_of(TaskNoteKind),
-    "finding": values_of(FindingKind),
-    "failure of a clone": values_of(CloneFailure),
-    "function of the coding agent": agent_functions,
-    "end of an agent": values_of(AgentEnd),
+    "task status": names_of(TaskState),
+    "state of a batched call": names_of(BatchedState),
+    "state of a tool": names_of(RunState),
+    "event type": names_of(EventType),
+    "stage": names_of(Stage),
+    "kind of a line": names_of(TaskNoteKind),
+    "finding": names_of(FindingKind),
+    "failure of a clone": names_of(CloneFailure),
+    "function of the coding agent": names_of(tool.name for tool in CODING_TOOLS),
+    "end of an agent": names_of(AgentEnd),
     "check of the gate": checks,
     "field of DependencyPolicy": fields_of(DependencyPolicy),
-    "refusal of a package": values_of(RefusalKind),
+    "refusal of a package": names_of(RefusalKind),
     "field of a scripted turn": fields_of(Turn),
-    "fault of a scripted model": values_of(FaultKind),
+    "fault of a scripted model": names_of(FaultKind),
     "expectation of a scripted turn": fields_of(Expectation),
     "source type": source_types,
-    "runtime": runtimes,
-    "built-in tool": built_in_tools,
-    "fault of RunComfy": faults_of_runcomfy,
-    "fault of the IM server": faults_of_im,
-    "type of an IM message": values_of(ImType),
+    "runtime": names_of(RUNTIMES),
+    "built-in tool": names_of(builtin_tools(BuiltinOptions())),
+    "fault of RunComfy": names_of(FAULTS),
+    "fault of the IM server": names_of(IM_FAULTS),
+    "type of an IM message": names_of(ImType),
     "script error": script_errors,
-    "service method": service_methods,
-    "sandbox level": values_of(SandboxLevel),
+    "service method": names_of(map(".".join, METHODS)),
+    "sandbox level": names_of(SandboxLevel),
     "limit": limits,
     "field of SandboxPolicy": fields_of(SandboxPolicy),
-    "catalog file": catalog_formats,
-    "tool format": values_of(ToolFormat),
+    "catalog file": names_of(form.file_name for form in FORMATS),
+    "tool format": names_of(ToolFormat),
     "nexus operation": nexus_operations,
-    "content store": content_stores,
+    "content store": names_of(CONTENT_STORES),
     "workflow": workflows,
     "activity": activities,
     "task queue": task_queues,
-    "search attribute": search_attributes,
+    "search attribute": names_of(key.name for key in names.SEARCH_ATTRIBUTES),
     "worker command": worker_commands,
     "make target": make_targets,
     "room": rooms,

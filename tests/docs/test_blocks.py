@@ -1,4 +1,4 @@
-"""What the pages tell a reader to type is typed here, against a service of the test's own."""
+"""Runs the commands of the pages against a service of the test."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Gen
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
-    """Where a reader sits: the environment at hand, two pictures and a text to work with."""
+    """The reader's folder: the environment, the data, and two pictures."""
     (tmp_path / ".venv").symlink_to(sys.prefix)
     for name in ("docs", "data"):
         (tmp_path / name).symlink_to(ROOT / name)
@@ -66,13 +66,13 @@ def surroundings(service: ServiceProcess, desk: Path) -> Mapping[str, str]:
 
 
 def with_addresses(text: str, service: ServiceProcess) -> str:
-    """The ports of this service for those that a reader's has."""
+    """The text with the ports of this service instead of the default ports."""
     api = service.api_url.removeprefix("http://")
     return re.sub(r"(localhost|127\.0\.0\.1):7233", service.temporal_address, re.sub(r"(localhost|127\.0\.0\.1):8001", api, text))
 
 
 def run(block: Block, service: ServiceProcess, desk: Path) -> str:
-    """What it prints. Raises AssertionError with everything it said when it fails."""
+    """The output of the block. Raises AssertionError, with all output, if the block fails."""
     text = with_addresses(block.text, service)
     command = [sys.executable, "-c", text] if block.language == "python" else ["bash", "-euo", "pipefail", "-c", text]
     done = subprocess.run(

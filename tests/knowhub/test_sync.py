@@ -16,8 +16,7 @@ from engine.store.tools import ToolTable
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.knowhub import SyncRequest, SyncStatus
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.testing.servers.knowhub_app import KnowHubFault
-from toolagent.testing.servers.knowhub_server import KnowHubServer
+from toolagent.testing.servers.knowhub_server import KnowHubFault, KnowHubServer
 
 STITCHER, COMFY = "tools/image/image_stitcher", "tools/image_gen/comfyui"
 GO = SyncRequest()

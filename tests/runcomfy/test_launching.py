@@ -18,9 +18,8 @@ from engine.runtimes.builtin.runcomfy.launch import Arguments, Launch
 from engine.runtimes.builtin.runcomfy.service import RunComfy
 from tests.runcomfy.conftest import Tools, failure_of, tools_of
 from toolagent.contracts.calls import ErrorType
-from toolagent.testing.servers.runcomfy_app import Account
 from toolagent.testing.servers.runcomfy_ledger import Fault, FaultKind
-from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from toolagent.testing.servers.runcomfy_server import Account, RunComfyServer
 from toolagent.testing.servers.serving import ServerThread
 
 REFUSALS: list[tuple[FaultKind, ErrorType]] = [

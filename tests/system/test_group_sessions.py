@@ -25,9 +25,8 @@ from toolagent.contracts.hosts import HostDrain, HostListing
 from toolagent.contracts.http import SessionListing
 from toolagent.contracts.records import EventType
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
-from toolagent.testing.servers.runcomfy_app import Account
 from toolagent.testing.servers.runcomfy_ledger import Fault
-from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from toolagent.testing.servers.runcomfy_server import Account, RunComfyServer
 from workers.temporal.dev_server import temporal_binary
 
 pytestmark = pytest.mark.timeout(240)

@@ -1,4 +1,4 @@
-"""What the tests of the scripted model have in common: scenarios as text, the real client, and the messages of a conversation."""
+"""Helpers for tests of the scripted model: scenarios as text, the real client, and messages."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Addressed(Protocol):
 
 @dataclass(frozen=True)
 class At:
-    """A server by its address alone."""
+    """The address of a server."""
 
     url: str
 
@@ -35,8 +35,8 @@ def scenario(text: str) -> Scenario:
 
 
 def client_of(url: str, key: str = KEY) -> AsyncAnthropic:
-    """As Tool Agent uses it: no retries of its own."""
-    # Reading the machine's certificates takes longer than a test.
+    """The client as Tool Agent uses it, without its own retries."""
+    # Loading the machine's certificates takes longer than a test.
     plain = DefaultAsyncHttpxClient(base_url=url, verify=False, trust_env=False)
     return AsyncAnthropic(api_key=key, base_url=url, max_retries=0, timeout=20, http_client=plain)
 
@@ -71,5 +71,5 @@ async def ask_streamed(server: Addressed, *messages: MessageParam) -> Message:
 
 
 def counts(server: ModelServer) -> list[tuple[int, int, int]]:
-    """Of each turn: its number, how often it was asked for, how often it was served."""
+    """For each turn: its number, and how often it was asked for and served."""
     return [(one.turn, one.asked, one.served) for one in server.turns()]

@@ -23,7 +23,7 @@ BOUND_S = 60
 
 @contextmanager
 def running(*words: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
-    """Its address, once it says that it is ready, and its process; who has not ended it by then finds it ended."""
+    """The address of a ready server, and its process, which ends with the block."""
     with subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

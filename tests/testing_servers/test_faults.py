@@ -25,6 +25,10 @@ BOTH = pytest.mark.parametrize("asked", [ask, ask_streamed])
 TURN = "text: Some words that come in several pieces, tool_use: {name: look, input: {at: the whole of the sky}}"
 
 
+def faulty(fault: str) -> ModelServer:
+    return ModelServer(scenario(f"turns: [{{{TURN}, fault: {fault}}}]"))
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("fault", "error", "kind", "status"),
@@ -40,7 +44,7 @@ TURN = "text: Some words that come in several pieces, tool_use: {name: look, inp
 async def test_a_fault_with_a_status_comes_before_the_turn(
     asked: Ask, fault: str, error: type[APIStatusError], kind: str, status: int
 ) -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {fault}}}]")) as server:
+    async with faulty(fault) as server:
         with pytest.raises(error) as raised:
             await asked(server, user("hi"))
         assert (raised.value.type, raised.value.status_code) == (kind, status)
@@ -51,8 +55,7 @@ async def test_a_fault_with_a_status_comes_before_the_turn(
 
 @pytest.mark.parametrize("kind", ["rate_limit", "overloaded", "server_error"])
 async def test_when_to_ask_again_is_said(kind: str) -> None:
-    script = scenario(f"turns: [{{{TURN}, fault: {{kind: {kind}, retry_after: 1.5, message: too many}}}}]")
-    async with ModelServer(script) as server:
+    async with faulty(f"{{kind: {kind}, retry_after: 1.5, message: too many}}") as server:
         with pytest.raises(APIStatusError) as raised:
             await ask(server, user("hi"))
     assert raised.value.response.headers["retry-after"] == "1.5"
@@ -60,9 +63,8 @@ async def test_when_to_ask_again_is_said(kind: str) -> None:
 
 
 async def test_faults_come_in_order_and_as_often_as_they_should() -> None:
-    script = scenario(f"turns: [{{{TURN}, fault: [{{kind: rate_limit, times: 2}}, overloaded]}}]")
     came: list[int] = []
-    async with ModelServer(script) as server:
+    async with faulty("[{kind: rate_limit, times: 2}, overloaded]") as server:
         for _ in range(3):
             with pytest.raises(APIStatusError) as raised:
                 await ask(server, user("hi"))
@@ -73,7 +75,7 @@ async def test_faults_come_in_order_and_as_often_as_they_should() -> None:
 
 
 async def test_a_fault_may_stay_forever() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {{kind: overloaded, times: forever}}}}]")) as server:
+    async with faulty("{kind: overloaded, times: forever}") as server:
         for _ in range(5):
             with pytest.raises(OverloadedError):
                 await ask(server, user("hi"))
@@ -81,7 +83,7 @@ async def test_a_fault_may_stay_forever() -> None:
 
 
 async def test_a_cut_breaks_the_connection_in_the_middle() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {{kind: cut, times: 2}}}}]")) as server:
+    async with faulty("{kind: cut, times: 2}") as server:
         with pytest.raises(httpx2.RemoteProtocolError):
             await ask_streamed(server, user("hi"))
         with pytest.raises(APIConnectionError):
@@ -92,7 +94,7 @@ async def test_a_cut_breaks_the_connection_in_the_middle() -> None:
 
 
 async def test_a_stream_that_ends_early_looks_whole_but_has_no_reason_to_stop() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: ended_early}}]")) as server:
+    async with faulty("ended_early") as server:
         message = await ask_streamed(server, user("hi"))
         assert message.stop_reason is None
         assert len(message.content) > 0
@@ -100,7 +102,7 @@ async def test_a_stream_that_ends_early_looks_whole_but_has_no_reason_to_stop() 
 
 
 async def test_malformed_is_no_json() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {{kind: malformed, times: 2}}}}]")) as server:
+    async with faulty("{kind: malformed, times: 2}") as server:
         with pytest.raises(ValueError, match="Unterminated string"):
             await ask_streamed(server, user("hi"))
         with pytest.raises(ValueError, match=r"delimiter|Unterminated|Expecting"):
@@ -109,7 +111,7 @@ async def test_malformed_is_no_json() -> None:
 
 
 async def test_an_error_may_come_in_the_middle_of_a_stream() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {{kind: error_event, times: 2}}}}]")) as server:
+    async with faulty("{kind: error_event, times: 2}") as server:
         with pytest.raises(APIStatusError) as raised:
             await ask_streamed(server, user("hi"))
         assert (raised.value.type, raised.value.status_code) == ("overloaded_error", 200)
@@ -118,7 +120,7 @@ async def test_an_error_may_come_in_the_middle_of_a_stream() -> None:
 
 
 async def test_a_slow_turn_outlasts_a_client_that_does_not_wait_and_is_not_served_to_it() -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {{kind: slow, seconds: 30}}}}]")) as server, client_of(server.url) as client:
+    async with faulty("{kind: slow, seconds: 30}") as server, client_of(server.url) as client:
         with pytest.raises(APITimeoutError):
             await client.messages.create(model=MODEL, max_tokens=5, messages=[user("hi")], timeout=0.3)
         assert counts(server) == [(1, 1, 0)]
@@ -128,7 +130,7 @@ async def test_a_slow_turn_outlasts_a_client_that_does_not_wait_and_is_not_serve
 
 @BOTH
 async def test_a_slow_turn_comes_in_the_end(asked: Ask) -> None:
-    async with ModelServer(scenario(f"turns: [{{{TURN}, fault: {{kind: slow, seconds: 0.2}}}}]")) as server:
+    async with faulty("{kind: slow, seconds: 0.2}") as server:
         assert (await asked(server, user("hi"))).stop_reason == "tool_use"
         assert counts(server) == [(1, 1, 1)]
 

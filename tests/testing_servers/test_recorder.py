@@ -1,5 +1,7 @@
 """What is recorded of a session is given again when it is played."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,13 @@ turns:
 """
 
 
+@asynccontextmanager
+async def recorder_of(script: Scenario, file: Path, *, keep_pace: bool = False) -> AsyncGenerator[Recorder]:
+    """A recorder of a model that follows the script."""
+    async with ModelServer(script) as real, Recorder(real.url, file, keep_pace=keep_pace) as recorder:
+        yield recorder
+
+
 async def session(url: str, container: str, streamed: bool, opening: str = "build it") -> list[Message]:
     """Plays all three turns; the tools of the first make a container of that name."""
     asked: list[MessageParam] = [user(opening)]
@@ -59,7 +68,7 @@ def essence(message: Message) -> object:
 @pytest.mark.parametrize("streamed", [True, False])
 async def test_a_session_that_is_recorded_and_played_is_the_same(streamed: bool, tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
-    async with ModelServer(scenario(SESSION)) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario(SESSION), file) as recorder:
         recorded = await session(recorder.url, "container-1", streamed)
     async with ModelServer(file) as again:
         played = await session(again.url, "container-1", not streamed)
@@ -68,7 +77,7 @@ async def test_a_session_that_is_recorded_and_played_is_the_same(streamed: bool,
 
 async def test_what_a_tool_made_up_is_referred_to(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
-    async with ModelServer(scenario(SESSION)) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario(SESSION), file) as recorder:
         await session(recorder.url, "container-1", True)
     async with ModelServer(file) as again:
         played = await session(again.url, "container-2", True)
@@ -81,7 +90,7 @@ async def test_what_a_tool_made_up_is_referred_to(tmp_path: Path) -> None:
 async def test_what_the_model_had_said_before_is_not_referred_to(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
     script = scenario("turns: [{tool_use: {name: make, input: {name: slugger}}}, {tool_use: {name: run, input: {name: slugger}}}]")
-    async with ModelServer(script) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(script, file) as recorder:
         first = await ask(At(recorder.url), user("hi"))
         result = outcome(uses(first.content)[0], '{"name": "slugger"}')
         await ask(At(recorder.url), user("hi"), said(first), user(result))
@@ -91,7 +100,7 @@ async def test_what_the_model_had_said_before_is_not_referred_to(tmp_path: Path)
 async def test_the_recording_is_readable_and_has_no_key(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
     leaky = f"turns: [{{text: 'your key is {KEY}, I believe'}}]"
-    async with ModelServer(scenario(leaky)) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario(leaky), file) as recorder:
         await ask(At(recorder.url), user("hi"))
     text = file.read_text("utf-8")
     assert KEY not in text
@@ -109,14 +118,14 @@ def test_a_key_that_is_hardly_one_does_not_spoil_the_recording(key: str) -> None
 
 async def test_text_of_several_lines_is_written_as_such(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
-    async with ModelServer(scenario(SESSION)) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario(SESSION), file) as recorder:
         await session(recorder.url, "container-1", True)
     assert "- text: |\n    I make a container first.\n    Then 看.\n" in file.read_text("utf-8")
 
 
 async def test_a_turn_that_is_asked_for_again_is_recorded_once(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
-    async with ModelServer(scenario("turns: [{text: one}]")) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario("turns: [{text: one}]"), file) as recorder:
         for _ in range(3):
             await ask(At(recorder.url), user("hi"))
     assert [turn.text for turn in load_scenario(file).turns] == ["one"]
@@ -125,7 +134,7 @@ async def test_a_turn_that_is_asked_for_again_is_recorded_once(tmp_path: Path) -
 async def test_two_conversations_are_told_apart_by_a_line_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
     both = "conversations: [{name: a, when: slugs, turns: [{text: slugging}]}, {name: b, when: dates, turns: [{text: dating}]}]"
-    async with ModelServer(scenario(both)) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario(both), file) as recorder:
         await ask(At(recorder.url), user("You build tools.\nMake slugs.\nBe quick."))
         await ask(At(recorder.url), user("You build tools.\nMake dates.\nBe quick."))
     assert [one.when for one in load_scenario(file).conversations] == ["Make slugs.", "Make dates."]
@@ -145,7 +154,7 @@ async def test_faults_are_recorded_and_come_again(tmp_path: Path) -> None:
                 await ask(At(url), user("hi"))
         await ask(At(url), user("hi"))
 
-    async with ModelServer(script) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(script, file) as recorder:
         await play(recorder.url)
     assert load_scenario(file).turns[0].fault == script.turns[0].fault
     async with ModelServer(file) as again:
@@ -154,7 +163,7 @@ async def test_faults_are_recorded_and_come_again(tmp_path: Path) -> None:
 
 async def test_a_stream_without_an_end_is_recorded_as_cut(tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
-    async with ModelServer(scenario("turns: [{text: one, fault: [ended_early, malformed]}]")) as real, Recorder(real.url, file) as recorder:
+    async with recorder_of(scenario("turns: [{text: one, fault: [ended_early, malformed]}]"), file) as recorder:
         assert (await ask_streamed(At(recorder.url), user("hi"))).stop_reason is None
         with pytest.raises(ValueError, match="Unterminated"):
             await ask_streamed(At(recorder.url), user("hi"))
@@ -165,7 +174,7 @@ async def test_a_stream_without_an_end_is_recorded_as_cut(tmp_path: Path) -> Non
 
 async def test_an_error_passes_through_as_it_is(tmp_path: Path) -> None:
     keyed = scenario("{key: right, turns: [{text: one}]}")
-    async with ModelServer(keyed) as real, Recorder(real.url, tmp_path / "recorded.yaml") as recorder:
+    async with recorder_of(keyed, tmp_path / "recorded.yaml") as recorder:
         with pytest.raises(AuthenticationError) as refused:
             await ask(At(recorder.url), user("hi"), key="wrong")
         async with client_of(recorder.url, "right") as client:
@@ -186,7 +195,7 @@ async def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
 async def test_the_pace_is_kept_only_when_it_is_wanted(keep_pace: bool, taken: float | None, tmp_path: Path) -> None:
     file = tmp_path / "recorded.yaml"
     script: Scenario = scenario("turns: [{text: one, seconds: 0.2}]")
-    async with ModelServer(script) as real, Recorder(real.url, file, keep_pace=keep_pace) as recorder:
+    async with recorder_of(script, file, keep_pace=keep_pace) as recorder:
         await ask(At(recorder.url), user("hi"))
     seconds = load_scenario(file).turns[0].seconds
     assert (seconds is None) if taken is None else (seconds is not None and taken <= seconds < 5)

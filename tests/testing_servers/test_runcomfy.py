@@ -7,9 +7,8 @@ import pytest
 from pydantic import JsonValue
 
 from tests.testing_servers.test_command_line import refused, running
-from toolagent.testing.servers.runcomfy_app import Account
 from toolagent.testing.servers.runcomfy_ledger import FAULTS, Fault
-from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from toolagent.testing.servers.runcomfy_server import Account, RunComfyServer
 
 ORDER = {"workflow_version_id": "version-1", "server_type": "medium", "estimated_duration": 600}
 LOAD: JsonValue = {"class_type": "LoadImage", "inputs": {"image": "input.png"}}

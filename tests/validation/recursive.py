@@ -11,12 +11,12 @@ AGAIN: JsonSchema = {"$ref": "#/$defs/n"}
 
 
 def of(node: JsonSchema, **others: JsonValue) -> JsonSchema:
-    """One whose `a` is such a node, which refers to itself with AGAIN."""
+    """A schema whose property `a` is this node, which refers to itself with AGAIN."""
     return {"type": "object", "$defs": {"n": node, **others}, "properties": {"a": AGAIN}}
 
 
 def chained(length: int) -> JsonSchema:
-    """Does not refer to itself at all."""
+    """A chain of choices without recursion."""
     links: dict[str, JsonValue] = {
         f"a{index}": {"anyOf": [{"$ref": f"#/$defs/a{index + 1}"}, {"$ref": f"#/$defs/a{index + 1}"}]} for index in range(length)
     }

@@ -25,8 +25,9 @@ TURNS = 5
 
 
 async def longest_pause(work: Callable[[], Awaitable[T]]) -> tuple[T, float, int]:
-    """What came of it, for how much of this process's time the event loop did nothing else (what others take is no fault of ours), and
-    its turns meanwhile: a loop that waits for another process takes no time of its own, and no turns."""
+    """The result of the work, the longest pause of the event loop in this process's own CPU time, and the turns of the loop meanwhile.
+
+    A loop that waits for another process takes neither CPU time nor turns."""
     longest, last, turns = 0.0, time.process_time(), 0
 
     async def watch() -> None:

@@ -1,13 +1,14 @@
-"""What can be done: one function an action, from its params to its answer."""
+"""The actions: one function each, from its params to its answer."""
 
 import asyncio
 import contextlib
 import os
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.async_api import Error, Page, Response
+from playwright.async_api import Error, Locator, Page, Response
 from playwright.async_api import TimeoutError as TooLong
 
 from failures import Failure, host_not_allowed, invalid
@@ -15,8 +16,6 @@ from gateway import place_of
 from params import Click, Launch, Listing, Navigate, Pdf, Screenshot, Stop, Text, Type
 from session import Session
 from sessions import Sessions
-
-__all__ = ["ACTIONS", "Call"]
 
 MOST_PIXELS_HIGH = 16_384
 SETTLE_MS = 5_000
@@ -27,7 +26,7 @@ SAID = 500
 
 
 class Call:
-    """What comes with the params."""
+    """The id of the call, and the folder for its files."""
 
     def __init__(self, call_id: str, folder: Path) -> None:
         self.call_id, self.folder = call_id, folder
@@ -62,7 +61,7 @@ async def navigate(sessions: Sessions, params: Navigate, call: Call) -> dict[str
 
 
 async def loaded(page: Page, params: Navigate) -> Response | None:
-    """The page of an earlier navigation that failed or was given up may still come, and take the place of this one."""
+    """Tries again, because the page of an earlier navigation that failed or was given up may still come and interrupt this one."""
     for _ in range(TRIES - 1):
         with contextlib.suppress(Interrupted):
             return await gone_to(page, params)
@@ -71,7 +70,7 @@ async def loaded(page: Page, params: Navigate) -> Response | None:
 
 
 class Interrupted(Error):
-    """By another navigation."""
+    """Another navigation interrupted this one."""
 
 
 async def gone_to(page: Page, params: Navigate) -> Response | None:
@@ -84,7 +83,7 @@ async def gone_to(page: Page, params: Navigate) -> Response | None:
 
 
 def require_allowed(session: Session, url: str) -> None:
-    """Said before the page is left, and more clearly than by the browser."""
+    """Refuses before the browser leaves the page, and more clearly than the browser."""
     try:
         found = urlsplit(url)
         port = found.port or (443 if found.scheme.lower() == "https" else 80)
@@ -97,14 +96,14 @@ def require_allowed(session: Session, url: str) -> None:
 
 
 def require_ours(session: Session, answer: Response) -> None:
-    """A proxy's refusal looks like a page, also behind redirects."""
+    """A refusal of the proxy looks like a page, also after redirects."""
     place = place_of(answer.url)
     if place in session.gateway.refused:
         raise host_not_allowed(place, session.gateway.refused[place], "url")
 
 
 def refused_or(session: Session, url: str, otherwise: Failure) -> Failure:
-    """A tunnel that a proxy refused is an error of the connection to the browser."""
+    """To the browser, a tunnel that the proxy refused is a connection error."""
     refused = session.gateway.refused
     for place in (place_of(url), *refused):
         if place in refused and "ERR_TUNNEL" in otherwise.body["error"]["message"]:
@@ -120,40 +119,38 @@ def not_loaded(params: Navigate, error: Error) -> Failure:
 
 
 async def click(sessions: Sessions, params: Click, call: Call) -> dict[str, Any]:
-    async with sessions.get(params.session_id).in_use() as page, elements(params.selector, params.timeout_s):
-        await page.locator(params.selector).first.click(timeout=params.timeout_s * 1000)
+    async with element(sessions, params) as (page, found):
+        await found.click(timeout=params.timeout_s * 1000)
         return await settled(sessions.get(params.session_id), page)
 
 
 async def type_text(sessions: Sessions, params: Type, call: Call) -> dict[str, Any]:
-    async with sessions.get(params.session_id).in_use() as page, elements(params.selector, params.timeout_s):
-        field = page.locator(params.selector).first
-        if params.clear:
-            await field.fill(params.text, timeout=params.timeout_s * 1000)
-        else:
-            await field.press_sequentially(params.text, timeout=params.timeout_s * 1000)
+    async with element(sessions, params) as (page, field):
+        enter = field.fill if params.clear else field.press_sequentially
+        await enter(params.text, timeout=params.timeout_s * 1000)
         if params.submit:
             await field.press("Enter", timeout=params.timeout_s * 1000)
         return await settled(sessions.get(params.session_id), page)
 
 
 async def extract_text(sessions: Sessions, params: Text, call: Call) -> dict[str, Any]:
-    async with sessions.get(params.session_id).in_use() as page, elements(params.selector, params.timeout_s):
-        text = await page.locator(params.selector).first.inner_text(timeout=params.timeout_s * 1000)
+    async with element(sessions, params) as (page, found):
+        text = await found.inner_text(timeout=params.timeout_s * 1000)
         return {**await state_of(page), "text": text[: params.max_chars], "truncated": len(text) > params.max_chars}
 
 
 async def screenshot(sessions: Sessions, params: Screenshot, call: Call) -> dict[str, Any]:
-    async with sessions.get(params.session_id).in_use() as page, elements(params.selector or "body", params.timeout_s):
-        file, timeout = call.file("screenshot", params.format), params.timeout_s * 1000
+    async with element(sessions, params) as (page, found):
+        file = call.file("screenshot", params.format)
+        options = {"path": file, "type": params.format, "timeout": params.timeout_s * 1000}
         if params.selector:
-            await page.locator(params.selector).first.screenshot(path=file, type=params.format, timeout=timeout)
+            await found.screenshot(**options)
         elif params.full_page:
             size = await page.evaluate("() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
-            clip = {"x": 0, "y": 0, "width": max(1, min(size[0], MOST_PIXELS_HIGH)), "height": max(1, min(size[1], MOST_PIXELS_HIGH))}
-            await page.screenshot(path=file, type=params.format, full_page=True, clip=clip, timeout=timeout)
+            width, height = (max(1, min(side, MOST_PIXELS_HIGH)) for side in size)
+            await page.screenshot(**options, full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})
         else:
-            await page.screenshot(path=file, type=params.format, timeout=timeout)
+            await page.screenshot(**options)
         return {**await state_of(page), "image": str(file)}
 
 
@@ -178,21 +175,24 @@ async def listing(sessions: Sessions, params: Listing, call: Call) -> dict[str, 
 
 
 @contextlib.asynccontextmanager
-async def elements(selector: str, timeout_s: float):
-    try:
-        yield
-    except TooLong:
-        message = f"No element {selector!r} could be used within {timeout_s:g} s."
-        remedy = "Look at the page with browser_extract_text or browser_screenshot, and choose another selector."
-        raise invalid("selector", message, "no_element", remedy) from None
-    except Error as error:
-        if "selector" in said(error):
-            raise invalid("selector", f"The selector {selector!r} cannot be used: {said(error)}", "bad_selector") from None
-        raise
+async def element(sessions: Sessions, params: Click | Type | Text | Screenshot) -> AsyncIterator[tuple[Page, Locator]]:
+    """The page of the session, and the first element of the selector. Raises Failure."""
+    selector = params.selector or "body"
+    async with sessions.get(params.session_id).in_use() as page:
+        try:
+            yield page, page.locator(selector).first
+        except TooLong:
+            message = f"No element {selector!r} could be used within {params.timeout_s:g} s."
+            remedy = "Look at the page with browser_extract_text or browser_screenshot, and choose another selector."
+            raise invalid("selector", message, "no_element", remedy) from None
+        except Error as error:
+            if "selector" in said(error):
+                raise invalid("selector", f"The selector {selector!r} cannot be used: {said(error)}", "bad_selector") from None
+            raise
 
 
 async def settled(session: Session, page: Page) -> dict[str, Any]:
-    """After what may have loaded another page, or opened one, of which the browser tells a little later."""
+    """The state after an action that may load or open a page. The browser reports a new page a little later."""
     with contextlib.suppress(TimeoutError):
         await asyncio.wait_for(session.has_turned(page), TURN_S)
     page = session.page or page
@@ -202,7 +202,7 @@ async def settled(session: Session, page: Page) -> dict[str, Any]:
 
 
 async def state_of(page: Page) -> dict[str, Any]:
-    """A page that is being left has no title for a moment."""
+    """URL and title of the page. During a navigation, a page has no title for a moment."""
     try:
         title = await page.title()
     except Error:
@@ -225,4 +225,4 @@ ACTIONS = {
     "/stop": (Stop, stop),
     "/sessions": (Listing, listing),
 }
-"""By path: the type of its params, and what it does."""
+"""By path: the type of the params, and the function."""

@@ -1,4 +1,4 @@
-"""The Chromium of this machine: where it is, how it is started, what is left of it."""
+"""The Chromium of this machine: finds it, prepares its start, and kills its processes."""
 
 import contextlib
 import json
@@ -9,19 +9,17 @@ from pathlib import Path
 
 from failures import chromium_missing
 
-__all__ = ["ARGUMENTS", "environment", "find", "kill_processes_of", "prepare", "processes_of"]
-
 BINARY = Path("/usr/lib/chromium/chromium")
-"""Debian's. Its script in /usr/bin reads /etc/chromium.d, which a sandbox has not."""
+"""Debian's binary. Debian's script in /usr/bin reads /etc/chromium.d, which does not exist in a sandbox."""
 
 ARGUMENTS = [
-    # The sandbox around us refuses the namespaces that Chromium's own would need.
+    # The tool's sandbox refuses the namespaces that Chromium's own sandbox needs.
     "--no-sandbox",
     "--disable-dev-shm-usage",
     "--disable-gpu",
     "--disable-quic",
     "--disable-crash-reporter",
-    # All that leaves the browser goes through its proxy.
+    # All traffic of the browser must go through its proxy.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--renderer-process-limit=4",
 ]
@@ -33,7 +31,7 @@ PREFERENCES = {
     "search": {"suggest_enabled": False},
     "translate": {"enabled": False},
 }
-"""What would send addresses and texts to Chromium's makers."""
+"""Switches off the features that send addresses and texts to Chromium's makers."""
 
 
 def find() -> str:
@@ -46,14 +44,14 @@ def find() -> str:
 
 
 def prepare(profile: Path) -> None:
-    """A folder that is empty yet."""
+    """Fills the empty folder of a new profile."""
     for name in ("tmp", "Default"):
         (profile / name).mkdir()
     (profile / "Default" / "Preferences").write_text(json.dumps(PREFERENCES), "utf-8")
 
 
 def environment(profile: Path) -> dict[str, str]:
-    """Nothing of ours, and a HOME that goes with the profile. Only which fonts there are is remembered for all."""
+    """Nothing from our own environment, and a HOME that is removed with the profile. All sessions share only the cache of fonts."""
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
@@ -65,7 +63,7 @@ def environment(profile: Path) -> dict[str, str]:
 
 
 def processes_of(profile: Path) -> list[int]:
-    """The process ids of what runs on this profile."""
+    """The ids of the processes that run on this profile."""
     wanted = f"--user-data-dir={profile}".encode()
     found: list[int] = []
     for entry in os.scandir("/proc"):

@@ -1,20 +1,6 @@
-"""What can go wrong, as the caller is told: a status, an error type of Tool Agent, a reason to branch on, and what to do."""
+"""Failures for the caller: a status, an error type of Tool Agent, a stable reason, and a remedy."""
 
 from typing import Any
-
-__all__ = [
-    "Failure",
-    "chromium_missing",
-    "host_not_allowed",
-    "invalid",
-    "not_launched",
-    "page_crashed",
-    "session_died",
-    "session_launching",
-    "session_over",
-    "too_many",
-    "unknown_session",
-]
 
 
 class Failure(Exception):

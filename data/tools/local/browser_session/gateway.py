@@ -1,6 +1,6 @@
-"""The proxy of one session: lets through what its launch allows, to the proxy of the sandbox, and remembers what was refused.
+"""The proxy of one session: passes allowed requests on to the proxy of the sandbox, and remembers refusals.
 
-The sandbox's proxy answers one request a connection and closes it, so what is looked at here is all that a connection asks for.
+The sandbox's proxy answers one request for each connection, so checking the first request of a connection checks all of it.
 """
 
 import asyncio
@@ -8,8 +8,6 @@ import contextlib
 from urllib.parse import urlsplit
 
 from hosts import is_allowed
-
-__all__ = ["Gateway", "place_of"]
 
 LOOPBACK = "127.0.0.1"
 HEAD = 128 * 1024
@@ -20,7 +18,7 @@ PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 
 
 class Gateway:
-    """`upstream` is the address of the sandbox's proxy, `http://127.0.0.1:3128`; empty where the sandbox reaches no host at all."""
+    """`upstream` is the address of the sandbox's proxy, such as `http://127.0.0.1:3128`; empty if the sandbox reaches no host."""
 
     def __init__(self, allowed: list[str], upstream: str) -> None:
         self.allowed, self.upstream = allowed, urlsplit(upstream)
@@ -29,7 +27,7 @@ class Gateway:
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def start(self) -> str:
-        """Its address."""
+        """Returns its address."""
         self.server = await asyncio.start_server(self.accept, LOOPBACK, 0, limit=HEAD)
         return f"http://{LOOPBACK}:{self.server.sockets[0].getsockname()[1]}"
 
@@ -56,7 +54,7 @@ class Gateway:
                     await self.relay(head, (host, port), (reader, writer))
 
     def why_not(self, host: str, port: int) -> str:
-        """Empty where it is allowed."""
+        """The reason for a refusal; empty if the host is allowed."""
         if not is_allowed(self.allowed, host, port):
             return f"it is not among the allowed_hosts of this session ({', '.join(self.allowed[:10])}). A port other than 80 and 443 has to be named there."
         return "" if self.upstream.hostname else "the policy of this service allows this tool no host."
@@ -80,7 +78,7 @@ class Gateway:
             sending = asyncio.create_task(copy(reader, far_writer))
             try:
                 answer = await far_reader.readuntil(b"\r\n\r\n")
-                # Its own refusals say so; without them it is what the server answered.
+                # The sandbox's proxy marks its own refusals. Without the mark, the answer is the server's.
                 if b"proxy-status: tool-agent" in answer.lower():
                     said = await far_reader.read(HEAD)
                     self.note(*target, said.decode(errors="replace").removeprefix("tool-agent sandbox: ").strip()[:TOLD])
@@ -120,7 +118,7 @@ def target_of(head: bytes) -> tuple[str, int]:
 
 
 def place_of(url: str) -> str:
-    """`host:port` of an address; empty for what has no host. Raises ValueError."""
+    """`host:port` of an address; empty without a host. Raises ValueError."""
     found = urlsplit(url)
     return joined(found.hostname, found.port or PORTS.get(found.scheme, 0)) if found.hostname else ""
 

@@ -1,6 +1,4 @@
-"""Patterns of hosts (`example.com`, `*.example.com:8443`, `*`), as Tool Agent writes them: without a port they mean 80 and 443."""
-
-__all__ = ["allows", "is_allowed"]
+"""Tool Agent's patterns of hosts (`example.com`, `*.example.com:8443`, `*`). Without a port, they mean 80 and 443."""
 
 DEFAULT_PORTS = (80, 443)
 
@@ -18,8 +16,8 @@ def allows(pattern: str, host: str, port: int) -> bool:
 
 
 def parted(pattern: str) -> tuple[str, int | None]:
-    """Name and port of a pattern; an IPv6 address stands in brackets."""
+    """Name and port of a pattern. An IPv6 address is in brackets."""
     name, colon, port = pattern.rpartition(":")
     if not colon or pattern.endswith("]"):
-        return pattern.strip("[]").lower().rstrip("."), None
-    return name.strip("[]").lower().rstrip("."), int(port)
+        name, port = pattern, ""
+    return name.strip("[]").lower().rstrip("."), int(port) if port else None

@@ -1,10 +1,8 @@
-"""What each action takes."""
+"""The params of each action."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
-
-__all__ = ["Click", "Launch", "Listing", "Navigate", "Pdf", "Screenshot", "Stop", "Text", "Type"]
 
 HOST = r"^(\*|(\*\.)?[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?$"
 
@@ -14,7 +12,19 @@ Selector = Annotated[str, Meta(min_length=1, max_length=2000)]
 Wait = Annotated[float, Meta(ge=1, le=60)]
 
 
-class Launch(Struct, forbid_unknown_fields=True):
+class Params(Struct, forbid_unknown_fields=True):
+    """Params without unknown fields."""
+
+
+class InSession(Params):
+    session_id: SessionId
+
+
+class OnElement(InSession):
+    selector: Selector
+
+
+class Launch(Params):
     allowed_hosts: Annotated[list[Host], Meta(min_length=1, max_length=100)]
     width: Annotated[int, Meta(ge=320, le=3840)] = 1280
     height: Annotated[int, Meta(ge=240, le=2160)] = 720
@@ -22,53 +32,45 @@ class Launch(Struct, forbid_unknown_fields=True):
     idle_timeout_s: Annotated[float, Meta(ge=30, le=86_400)] = 1800
 
 
-class Navigate(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
+class Navigate(InSession):
     url: Annotated[str, Meta(pattern="^[Hh][Tt][Tt][Pp][Ss]?://", max_length=8000)]
     wait_until: Literal["commit", "domcontentloaded", "load", "networkidle"] = "load"
     timeout_s: Wait = 30
 
 
-class Click(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
-    selector: Selector
+class Click(OnElement):
     timeout_s: Wait = 10
 
 
-class Type(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
-    selector: Selector
+class Type(OnElement):
     text: Annotated[str, Meta(max_length=100_000)]
     clear: bool = True
     submit: bool = False
     timeout_s: Wait = 10
 
 
-class Text(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
+class Text(InSession):
     selector: Selector = "body"
     max_chars: Annotated[int, Meta(ge=1, le=200_000)] = 20_000
     timeout_s: Wait = 10
 
 
-class Screenshot(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
+class Screenshot(InSession):
     selector: Selector | None = None
     full_page: bool = False
     format: Literal["png", "jpeg"] = "png"
     timeout_s: Wait = 20
 
 
-class Pdf(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
+class Pdf(InSession):
     format: Literal["A3", "A4", "A5", "Letter", "Legal"] = "A4"
     landscape: bool = False
     timeout_s: Wait = 30
 
 
-class Stop(Struct, forbid_unknown_fields=True):
-    session_id: SessionId
+class Stop(InSession):
+    """Names the session only."""
 
 
-class Listing(Struct, forbid_unknown_fields=True):
-    pass
+class Listing(Params):
+    """Takes nothing."""

@@ -16,8 +16,6 @@ from actions import ACTIONS, Call
 from failures import Failure, invalid
 from sessions import Sessions
 
-__all__ = ["App", "serve"]
-
 LOG = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
@@ -84,8 +82,8 @@ class App:
             return 200, await work
         except Error as error:
             return failed(500, "browser_error", error.message[:SAID])
-        except Failure as failure:
-            return failure.status, failure.body
+        except Failure:
+            raise
         except Exception as error:
             LOG.exception("call %s failed", call.call_id)
             return failed(500, "tool_error", f"{type(error).__name__}: {error}")
@@ -107,7 +105,7 @@ async def body_of(receive: Any) -> bytes:
 
 
 async def unless_left(work: Any, receive: Any) -> Answer:
-    """What the work answers; it is cancelled when the caller hangs up."""
+    """The answer of the work, which is cancelled if the caller hangs up."""
     working, leaving = asyncio.create_task(work), asyncio.create_task(receive())
     try:
         await asyncio.wait([working, leaving], return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""One session: a Chromium of its own, on a profile of its own, behind a proxy of its own."""
+"""One session: its own Chromium, on its own profile, behind its own proxy."""
 
 import asyncio
 import contextlib
@@ -17,8 +17,6 @@ from failures import page_crashed, session_died, session_launching, session_over
 from gateway import Gateway, place_of
 from params import Launch
 
-__all__ = ["Session", "is_closed"]
-
 LOG = logging.getLogger(__name__)
 
 CLOSE_S = 5.0
@@ -26,7 +24,7 @@ REMOVALS, LOOKS, AGAIN_S = 100, 20, 0.05
 
 
 class Session:
-    """Made at once, started by `open`; `close` may come at any time, and leaves nothing."""
+    """`open` starts it. `close` is allowed at any time, and leaves nothing behind."""
 
     def __init__(self, session_id: str, call_id: str, params: Launch, upstream: str) -> None:
         self.session_id, self.call_id, self.params = session_id, call_id, params
@@ -50,7 +48,7 @@ class Session:
             executable_path=chromium.find(),
             args=chromium.ARGUMENTS,
             env=chromium.environment(self.profile),
-            # Without the bypass a page on this sandbox's own loopback would be reached past the proxy.
+            # Without this rule, the browser would reach the sandbox's own loopback without the proxy.
             proxy={"server": await self.gateway.start(), "bypass": "<-loopback>"},
             viewport={"width": self.params.width, "height": self.params.height},
             locale=self.params.locale,
@@ -64,14 +62,14 @@ class Session:
             self.opened(page)
 
     def opened(self, page: Page) -> None:
-        """The newest page is the one that is used: a click may open it."""
+        """Uses the newest page, which a click may have opened."""
         self.page = page
         self.turned.set()
         page.on("close", self.closed)
         page.on("crash", self.crashed)
 
     async def has_turned(self, page: Page) -> None:
-        """Until another page is used."""
+        """Waits until another page is used."""
         while self.page is page:
             self.turned.clear()
             await self.turned.wait()
@@ -88,13 +86,13 @@ class Session:
 
     @contextlib.asynccontextmanager
     async def in_use(self, *, anew: bool = False) -> AsyncIterator[Page]:
-        """Its page, for one action at a time. `anew`: a page that has crashed is replaced. Raises Failure."""
+        """The page, for one action at a time. `anew`: replaces a crashed page. Raises Failure."""
         self.waiting += 1
         try:
             async with self.lock:
                 yield await self.current(anew)
         except Error as error:
-            # What failed because the browser went away is told as that.
+            # If the browser ended, that is the failure to report.
             self.is_dead = self.is_dead or (is_closed(error) and await self.has_gone())
             self.require()
             if self.has_crashed:
@@ -119,11 +117,11 @@ class Session:
 
     @property
     def refused_hosts(self) -> list[str]:
-        """Those that its pages asked for: what the browser itself asks for concerns nobody."""
+        """The refused hosts that its pages asked for, without those that only the browser itself asked for."""
         return [place for place in self.gateway.refused if place in self.asked]
 
     async def has_gone(self) -> bool:
-        """Whether its Chromium ends now: without Playwright's own process nobody tells."""
+        """Whether its Chromium ends now. Without Playwright's own process, there is no event for that."""
         for _ in range(LOOKS):
             if self.profile is None or not chromium.processes_of(self.profile):
                 return True
@@ -152,7 +150,7 @@ class Session:
         await self.gateway.close()
 
     def remove(self, profile: Path) -> None:
-        """Its last processes may write while it is removed."""
+        """Tries again, because the last processes may still write."""
         for _ in range(REMOVALS):
             chromium.kill_processes_of(profile)
             shutil.rmtree(profile, ignore_errors=True)

@@ -13,17 +13,15 @@ from failures import not_launched, session_over, too_many, unknown_session
 from params import Launch
 from session import Session, is_closed
 
-__all__ = ["Sessions"]
-
 MOST = 4
-"""A session opens up to 32 connections, and the sandbox's proxy takes 128; it has about 110 threads and 300 MiB with a heavy page."""
+"""A session opens up to 32 connections, and the sandbox's proxy takes 128. With a heavy page, a session has 110 threads and 300 MiB."""
 
 REMEMBERED = 1000
 LOOK_S = 5.0
 
 
 class Sessions:
-    """To be closed with `close`. The driver of Playwright is started with the first launch."""
+    """Needs a `close`. The first launch starts the driver of Playwright."""
 
     def __init__(self, upstream: str, *, most: int = MOST, look_s: float = LOOK_S) -> None:
         self.upstream, self.most, self.look_s = upstream, most, look_s
@@ -36,7 +34,7 @@ class Sessions:
         self.reaper: asyncio.Task[None] | None = None
 
     async def launch(self, params: Launch, call_id: str) -> Session:
-        """The same call gets the same session, however often it is made. Goes on when the caller leaves. Raises Failure."""
+        """Idempotent: the same call gets the same session. Goes on if the caller leaves. Raises Failure."""
         if (task := self.launches.get(call_id)) is None:
             for session_id, (launched_by, why) in self.over.items():
                 if launched_by == call_id:
@@ -82,7 +80,7 @@ class Sessions:
         raise unknown_session(session_id)
 
     async def stop(self, session_id: str, why: str = "it was stopped") -> bool:
-        """False when it was gone already. Who stops at the same time waits too."""
+        """False if it had ended before. A second stop at the same time also waits."""
         if (task := self.stops.get(session_id)) is None:
             if (session := self.living.get(session_id)) is None:
                 return False
@@ -97,7 +95,7 @@ class Sessions:
             self.over.popitem(last=False)
         launch = self.launches.get(session.call_id)
         try:
-            # Cancelled, Playwright would still start what nobody knows of.
+            # A cancelled launch could leave an unknown browser, because Playwright would still start it.
             if launch is not None:
                 await asyncio.wait([launch])
             await session.close()

@@ -12,8 +12,6 @@ from PIL import Image, ImageOps, TiffImagePlugin, UnidentifiedImageError, WebPIm
 
 from server import InvalidInput
 
-__all__ = ["Params", "run"]
-
 READABLE = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 KEPT = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp"}
 SUFFIX = {"png": ".png", "jpeg": ".jpg", "webp": ".webp"}
@@ -33,11 +31,11 @@ class Params(Struct, forbid_unknown_fields=True):
     quality: Annotated[int, Meta(ge=1, le=100)] = 85
     max_width: Side | None = None
     max_height: Side | None = None
-    format: Literal["keep", "jpeg", "webp", "png"] = "keep"
+    format: Literal["keep", Format] = "keep"
 
 
 def run(params: Params, folder: Path) -> dict[str, Any]:
-    """Writes the compressed picture into `folder`; the original bytes when recompression would not make them fewer."""
+    """Writes the compressed picture into `folder`, or the original bytes if recompression does not make them fewer."""
     source = Path(params.image_path)
     with opened(source) as picture:
         kept = KEPT.get(picture.format or "")

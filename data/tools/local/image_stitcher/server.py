@@ -13,8 +13,6 @@ from typing import Any
 import msgspec
 import waitress
 
-__all__ = ["InvalidInput", "serve"]
-
 HOST = "127.0.0.1"
 THREADS = 32  # more than the calls that Tool Agent sends at once, so that /health always finds a free one
 MAX_BODY = 8 * 1024 * 1024

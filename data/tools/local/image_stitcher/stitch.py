@@ -12,8 +12,6 @@ from PIL import Image, ImageColor, ImageOps, TiffImagePlugin, UnidentifiedImageE
 
 from server import InvalidInput
 
-__all__ = ["Params", "run"]
-
 READABLE = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 MAX_PIXELS = 64_000_000  # of one picture and of the result: 256 MB in memory
 MAX_SIDE = {"png": 60_000, "jpeg": 65_000, "webp": 16_383}

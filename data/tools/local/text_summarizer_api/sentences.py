@@ -6,8 +6,6 @@ from functools import cache
 
 import pysbd
 
-__all__ = ["join", "split"]
-
 WRAPPED = re.compile(r"(?<=[\w,;:-])[ \t]*\r?\n[ \t]*(?=[a-z])")  # a line broken inside an English sentence
 CHINESE_SENTENCE = re.compile(r"[^。！？…]+[。！？…]*[”’」』）】]*|[。！？…]+[”’」』）】]*")
 LATIN_END = re.compile(r"[.!?][\"')\]”’]*\s")

@@ -15,8 +15,6 @@ from sumy.utils import get_stop_words
 
 from sentences import join, split
 
-__all__ = ["Params", "run"]
-
 BLOCK = 120  # sentences that are compared with each other at once: TextRank takes quadratic time
 FINALISTS = 800
 CHINESE = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
@@ -28,11 +26,11 @@ Language = Literal["zh", "en"]
 class Params(Struct, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=500_000)]
     max_length: Annotated[int, Meta(ge=20, le=20_000)] = 500
-    language: Literal["auto", "zh", "en"] = "auto"
+    language: Literal["auto", Language] = "auto"
 
 
 def run(params: Params, folder: Path) -> dict[str, Any]:
-    """A summary of at most `max_length` characters; a text that is no longer than that comes back as it is."""
+    """A summary of at most `max_length` characters. A text that is not longer is returned unchanged."""
     text = params.text
     language = dominant(text) if params.language == "auto" else params.language
     if not text.strip():
@@ -67,7 +65,7 @@ def choose(sentences: list[str], max_length: int, language: Language) -> list[st
 
 
 def finalists(sentences: list[str], max_length: int, language: Language) -> list[str]:
-    """A long text is narrowed down block by block first, to thrice the length that is wanted."""
+    """Narrows a long text down block by block, to three times the wanted length."""
     if len(sentences) <= BLOCK:
         return sentences
     blocks = [sentences[start : start + BLOCK] for start in range(0, len(sentences), BLOCK)]
@@ -88,7 +86,7 @@ def best(sentences: list[str], max_length: int, max_count: int, language: Langua
 
 
 class Ranking(TextRankSummarizer):
-    """TextRank on sets of words, which is many times faster; without edges from a sentence to itself, which favour loners."""
+    """TextRank on sets of words, which is much faster. Without edges from a sentence to itself, which favour isolated sentences."""
 
     def _to_words_set(self, sentence: Sentence) -> frozenset[str]:
         return frozenset(super()._to_words_set(sentence))
@@ -122,7 +120,7 @@ class Budget:
 
 
 class Words:
-    """The tokenizer that sumy asks; none of its own is used, since they need data from the network."""
+    """The tokenizer for sumy. Sumy's own tokenizers need data from the network."""
 
     def __init__(self, language: Language) -> None:
         self.language = language

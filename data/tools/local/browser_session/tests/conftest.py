@@ -1,4 +1,4 @@
-"""Sessions as the server has them, a site for them, and the proxy that a sandbox would have."""
+"""Sessions, a site for them, and a proxy in the place of the sandbox's."""
 
 import asyncio
 import shutil
@@ -37,7 +37,7 @@ class Page(BaseHTTPRequestHandler):
 
 
 class Upstream:
-    """A proxy for one request a connection, which refuses where the path says so."""
+    """A proxy that serves one request for each connection, and refuses paths with `/refused`."""
 
     async def start(self) -> str:
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
@@ -87,7 +87,7 @@ class Desk:
 
 @pytest.fixture
 def with_desk(tmp_path):
-    """Runs what it is given in a loop of its own, and leaves no browser."""
+    """Runs a function in its own event loop, and checks that no browser is left."""
     if not chromium.BINARY.exists() and shutil.which("chromium") is None:
         pytest.skip("chromium is not installed")
 

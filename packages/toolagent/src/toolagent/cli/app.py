@@ -17,7 +17,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "call": ("calling", "Call a tool and print its result. Ctrl-C cancels the call."),
     "status": (
         "status",
-        "Show whether the service is healthy, its hosts, sessions, repairs, and the tools that run. Exit code 1 when it is not.",
+        "Show the health of the service, its hosts, sessions, repairs and running tools. Exit code 1 if it is not healthy.",
     ),
     "chat": ("chat", "Talk with the service: find tools, learn how they are called, have them made. Exit code 1 without a proper answer."),
     "task": ("calling", "Show a task, follow it to its end, cancel it or say something to it. Exit code 1 when it has failed."),
@@ -26,11 +26,11 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "stop": ("control", "Stop a tool wherever it runs; its calls in flight fail, and the next call starts it again."),
     "remove": ("control", "Stop a tool and take it out of the registry, with all its versions and its files."),
     "usage": ("usage", "Show how often a tool was called, how long it took, and how often it failed."),
-    "versions": ("catalog", "List the versions of a tool; the active one is what calls get that name none."),
+    "versions": ("catalog", "List the versions of a tool. Calls that name no version get the active one."),
     "activate": ("catalog", "Make a version active: calls that name no version get it."),
     "deactivate": ("catalog", "Deactivate a version: no new call gets it; running calls finish on it."),
     "hosts": ("hosts", "The machines that run tools."),
-    "export": ("catalog", "Write the catalog as files, in the forms in which it is read."),
+    "export": ("catalog", "Write the catalog as files, in the formats that the service reads."),
     "batch": ("batch", "Make many calls and list how they ended. Ctrl-C cancels the batch. Exit code 1 when a call failed."),
     "create": ("making", "Have a tool made. Prints the task's id; with --follow exit code 0 only if the tool is there."),
     "repair": ("making", "Have a tool repaired. The current version stays active until a new one has passed."),
@@ -50,17 +50,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "test": ("examples", "Call a tool with each of its examples. The output must contain what the example expects."),
     "external": ("external", "Tables of tools on other hosts."),
     "mcp": ("mcp", "MCP servers, whose tools are found and called here."),
-    "knowhub": ("knowhub", "KnowHub, whose resources and our tools name each other."),
+    "knowhub": ("knowhub", "Link the resources of KnowHub and our tools to each other."),
     "file": ("catalog", "Files that tools take and give."),
     "group": ("group", "Groups of tools, and their sessions."),
 }
-"""By name: the module that has a function of this name, and the first paragraph of its docstring, to be listed without the import."""
+"""By name: the module with the function of this name, and the first paragraph of its docstring, so that the list imports no module."""
 
 _HIDDEN = {"call"}
 
 
 class _Outline(TyperCommand):
-    """A command as the overview and the shell's completion list it; as soon as it is given words, it is the command itself."""
+    """A command in the overview and in the shell's completion. With arguments, it loads the command itself."""
 
     # The types that typer returns here have no public names.
     def make_context(self, *words: Any, **options: Any):
@@ -97,7 +97,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        # A fifth of what the overview takes, which does not need it.
+        # This import takes a fifth of the overview's time, and the overview does not need it.
         metadata = import_module("importlib.metadata")
         typer.echo(f"toolagent {metadata.version('toolagent')}")
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""What the commands share that ask the service one thing: its options, the connection, the failures and the form of the answer."""
+"""Turns a function that asks the service into a command: adds the common options, connects, and reports failures."""
 
 import inspect
 from collections.abc import Callable
@@ -19,7 +19,7 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The service, and whether its answers go to stdout as JSON."""
+    """The service, and whether to print its answers as JSON."""
 
     service: ToolAgentHttp
     json_output: bool
@@ -32,11 +32,11 @@ class Asked:
 
 
 def asking(function: Callable[Concatenate[Asked, P], None]) -> Callable[..., None]:
-    """The command of a function that asks the service: with --json, --url and --api-key behind its own options."""
+    """The command of a function that asks the service. `--json`, `--url` and `--api-key` follow its own options."""
 
     def command(json_output: AsJson = False, url: Url = DEFAULT_URL, api_key: ApiKey = None, **given: object) -> None:
         with reported(), connected(url, api_key) as service:
-            function(Asked(service, json_output), **given)  # pyright: ignore[reportCallIssue]  # typer gives what the signature below names
+            function(Asked(service, json_output), **given)  # pyright: ignore[reportCallIssue]  # typer passes the parameters below
 
     (_, *own), (*shared, _) = (inspect.signature(one).parameters.values() for one in (function, command))
     parameters = (*own, *shared)

@@ -1,4 +1,4 @@
-"""The command about what sandboxed programs did."""
+"""The command that lists the runs of sandboxed programs."""
 
 from datetime import UTC, datetime
 from typing import Annotated

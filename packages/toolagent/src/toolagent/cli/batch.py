@@ -5,15 +5,17 @@ from http import HTTPStatus
 from typing import Annotated
 
 import typer
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.endings import show_detached
+from toolagent.cli.failures import fail_if
 from toolagent.cli.files import read_document
 from toolagent.cli.follow import follow
 from toolagent.cli.interrupts import CtrlC
-from toolagent.cli.parameters import ParameterError
-from toolagent.cli.render import show_batch, show_contract, show_failure, show_note
+from toolagent.cli.options import Detach
+from toolagent.cli.parameters import ParameterError, parse_json
+from toolagent.cli.render import show_batch
 from toolagent.client.http import Refused, ToolAgentHttp
 from toolagent.contracts.batches import BatchedCall, BatchEnd, BatchResult, ToolBatch
 from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
@@ -24,8 +26,6 @@ from toolagent.core.calls.batches import counted, lost, never_made
 from toolagent.core.suggestions import nearest
 
 __all__ = ["batch", "require_success", "results_of"]
-
-_DOCUMENT: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 @asking
@@ -38,7 +38,7 @@ def batch(
     ordered: Annotated[bool, typer.Option("--ordered", help="One after the other.")] = False,
     stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Begin no further call after a failure.")] = False,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key of the whole batch.")] = None,
-    detach: Annotated[bool, typer.Option("--async", help="Print the task id and do not wait.")] = False,
+    detach: Detach = False,
 ) -> None:
     """Make many calls and list how they ended. Ctrl-C cancels the batch. Exit code 1 when a call failed.
 
@@ -50,8 +50,7 @@ def batch(
     with CtrlC() as ctrl_c:
         answer = service.run_batch(calls)
         if isinstance(answer, TaskAccepted) and detach:
-            show_contract(answer)
-            show_note(f"Follow it: toolagent task {answer.task_id} --follow")
+            show_detached(answer)
             return
         ended = answer if isinstance(answer, BatchResult) else results_of(service, follow(service, answer.task_id, ctrl_c))
     asked.show(ended, show_batch)
@@ -60,19 +59,14 @@ def batch(
 
 def require_success(ended: BatchResult) -> None:
     """Exit code 1 when a call failed."""
-    if ended.failed:
-        show_failure(f"{ended.failed} of {ended.total} calls failed.")
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(ended.failed, f"{ended.failed} of {ended.total} calls failed.")
 
 
 def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
-    """Raises ParameterError for what is no JSON, ValidationError for what is no batch."""
+    """Raises ParameterError for text that is not JSON, ValidationError for JSON that is not a batch."""
     text = read_document(source)
     source = "stdin" if source == "-" else repr(source)
-    try:
-        document = _DOCUMENT.validate_json(text)
-    except ValidationError as error:
-        raise ParameterError(f"{source} is not JSON: {error.errors()[0]['msg']}.") from error
+    document = parse_json(text, source)
     body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
     _require_fields(source, body, ToolBatch, "")
     for number, call in enumerate(calls if isinstance(calls := body.get("calls"), list) else ()):
@@ -83,7 +77,7 @@ def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
 
 
 def _require_fields(source: str, body: dict[str, JsonValue], model: type[Contract], place: str) -> None:
-    """Contracts ignore what they do not know; a person's typing error must not be ignored. Raises ParameterError."""
+    """Raises ParameterError for an unknown field. Contracts ignore such fields, but here it is a typing error."""
     for name in body:
         if name not in model.model_fields:
             near = nearest(name, model.model_fields)
@@ -92,7 +86,7 @@ def _require_fields(source: str, body: dict[str, JsonValue], model: type[Contrac
 
 
 def results_of(service: ToolAgentHttp, task: TaskView) -> BatchResult:
-    """The results of a batch that has ended, from the tasks of its calls. Raises Refused when it was broken off."""
+    """The results of a batch that has ended, from the tasks of its calls. Raises Refused if the batch broke off."""
     if task.result is not None and task.result.error is not None:
         error = task.result.error
         raise Refused(Problem(type=error.type, title=error.type, status=HTTPStatus.BAD_GATEWAY, detail=error.message))

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import reported
 from toolagent.cli.files import output_file, output_folder
-from toolagent.cli.options import ApiKey, Tool, Url, connected, tool_id_of
+from toolagent.cli.options import ApiKey, Tool, Url, commands, connected, tool_id_of
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_note, show_versions
 from toolagent.client.http import DEFAULT_URL
@@ -19,12 +19,12 @@ __all__ = ["activate", "deactivate", "export", "file", "versions"]
 
 Version = Annotated[str, typer.Argument(help="An exact version, such as `1.2.0`.", show_default=False)]
 
-file = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Files that tools take and give.")
+file = commands("Files that tools take and give.")
 
 
 @asking
 def versions(asked: Asked, tool: Tool) -> None:
-    """List the versions of a tool; the active one is what calls get that name none.
+    """List the versions of a tool. Calls that name no version get the active one.
 
     `toolagent versions image_stitcher`
     """
@@ -54,7 +54,7 @@ def export(
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Write the catalog as files, in the forms in which it is read.
+    """Write the catalog as files, in the formats that the service reads.
 
     `toolagent export backup`
     """

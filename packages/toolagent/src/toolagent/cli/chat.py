@@ -1,4 +1,4 @@
-"""The command that talks with the service."""
+"""The command that talks with the service in a conversation."""
 
 import sys
 import uuid
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import cell, moment, show_contract, show_failure, show_note, show_plain
 from toolagent.contracts.chats import ChatReply, ChatRole, ChatView, Chunk
@@ -21,7 +21,7 @@ Key = Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key: t
 @asking
 def chat(
     asked: Asked,
-    message: Annotated[str | None, typer.Argument(help="What to say; without it each line of the input.", show_default=False)] = None,
+    message: Annotated[str | None, typer.Argument(help="What to say; by default each line of stdin.", show_default=False)] = None,
     chat_id: Annotated[str, typer.Option("--chat", metavar="ID", help="Which conversation; any text without control characters.")] = "cli",
     history: Annotated[bool, typer.Option("--history", help="Show what was said, and say nothing.")] = False,
     key: Key = None,
@@ -42,8 +42,7 @@ def chat(
     if message is None and key is not None:
         raise ParameterError("--key names one message: give it.")
     replies = [_said(asked, chat_id, text, key) for text in ([message] if message is not None else _lines())]
-    if any(reply.error for reply in replies):
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(any(reply.error for reply in replies))
 
 
 def _said(asked: Asked, chat_id: str, message: str, key: str | None) -> ChatReply:
@@ -61,7 +60,7 @@ def _said(asked: Asked, chat_id: str, message: str, key: str | None) -> ChatRepl
 
 
 def _written(asked: Asked, chat_id: str, message: str, key: str) -> ChatReply:
-    """As the answer comes. What was written before it broke off, or before a function was used, stays on the screen."""
+    """Writes the answer while it comes. Text before an interruption, or before the use of a function, stays on the screen."""
     written = ""
     for part in asked.service.chat_streamed(chat_id, message, key):
         match part:
@@ -81,7 +80,7 @@ def _written(asked: Asked, chat_id: str, message: str, key: str) -> ChatReply:
                 if written.strip() != part.response:
                     show_plain(part.response)
                 return part
-    # The service stopped meanwhile. The same key is the same message.
+    # The service stopped before the end. With the same key, this is the same message.
     reply = asked.service.chat(chat_id, message, key)
     show_plain(reply.response)
     return reply
@@ -94,7 +93,7 @@ def _line_ended(written: str) -> str:
 
 
 def _lines() -> Iterator[str]:
-    """What is typed, or comes through a pipe, without what says nothing."""
+    """The lines of stdin that are not blank."""
     if sys.stdin.isatty():
         show_note("Ctrl-D ends it.")
     for line in sys.stdin:

@@ -1,13 +1,13 @@
-"""From a call that was handed over to what is printed of its end."""
+"""Makes a call, and prints its end."""
 
 import json
 from pathlib import Path
 
-import typer
-
-from toolagent.cli.failures import ExitCode, Interrupted
+from toolagent.cli.failures import Interrupted, fail_if
 from toolagent.cli.files import file_ids
-from toolagent.cli.render import describe_error, show_contract, show_failure, show_json, show_note
+from toolagent.cli.follow import follow
+from toolagent.cli.interrupts import CtrlC
+from toolagent.cli.render import describe_error, show_contract, show_json, show_note
 from toolagent.client.http import ToolAgentHttp
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.http import TaskAccepted
@@ -15,7 +15,7 @@ from toolagent.contracts.references import ResultReference
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.action import own_failure
 
-__all__ = ["ended", "finish", "started"]
+__all__ = ["awaited", "ended", "finish", "show_detached", "started"]
 
 
 def started(service: ToolAgentHttp, call: ToolCall) -> ToolResult | TaskAccepted:
@@ -23,6 +23,16 @@ def started(service: ToolAgentHttp, call: ToolCall) -> ToolResult | TaskAccepted
         return service.run(call)
     except KeyboardInterrupt as error:
         raise Interrupted("Stopped while the call was being handed over; the service may have taken it.") from error
+
+
+def awaited(service: ToolAgentHttp, answer: ToolResult | TaskAccepted, ctrl_c: CtrlC) -> ToolResult:
+    """The result of a started call. Raises Interrupted after Ctrl-C, when the service was asked to cancel the call."""
+    return answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id, ctrl_c))
+
+
+def show_detached(accepted: TaskAccepted) -> None:
+    show_contract(accepted)
+    show_note(f"Follow it: toolagent task {accepted.task_id} --follow")
 
 
 def ended(task: TaskView) -> ToolResult:
@@ -41,40 +51,34 @@ def finish(
     folder: Path | None = None,
     file: Path | None = None,
 ) -> None:
-    """Print how a call ended (unless `quiet`) and save its files; a failed call, or script, is exit code 1."""
+    """Prints how a call ended, unless `quiet`, and saves its files. Exit code 1 for a call, or a script, that failed."""
     if json_output:
         show_contract(result)
     if result.status == "error":
-        show_failure(describe_error(result))
-        raise typer.Exit(ExitCode.FAILED)
+        fail_if(True, describe_error(result))
     if file:
         _write_whole(service, result, file)
     elif not json_output and not quiet:
         _show(result)
     if folder:
         _save_files(service, result, folder)
-    # A script that ran and failed is a call that succeeded, and a command that did not.
+    # If a script fails, its call has still succeeded, but the command has not.
     if (failure := own_failure(result.result)) is not None:
-        if not quiet:
-            show_failure(": ".join(failure[:2]))
-        raise typer.Exit(ExitCode.FAILED)
+        fail_if(True, "" if quiet else ": ".join(failure[:2]))
 
 
 def _show(result: ToolResult) -> None:
-    """The result; of one that is too large for that, how it begins, on stderr, with how to get it."""
-    if not result.is_reference:
-        show_json(result.result)
-        return
-    reference = ResultReference.model_validate(result.result)
+    """Prints the result. If it is a reference, stderr says how to get the whole result."""
     show_json(result.result)
-    show_note(f"The result is {reference.size} bytes of JSON, shown is a reference with its beginning. To have it whole:", "yellow")
-    show_note(f"  toolagent file get {reference.file_id} -o result.json")
+    if result.is_reference:
+        reference = ResultReference.model_validate(result.result)
+        show_note(f"The result is {reference.size} bytes of JSON, shown is a reference with its beginning. To have it whole:", "yellow")
+        show_note(f"  toolagent file get {reference.file_id} -o result.json")
 
 
 def _write_whole(service: ToolAgentHttp, result: ToolResult, file: Path) -> None:
     if result.is_reference:
-        reference = ResultReference.model_validate(result.result)
-        service.save(reference.file_id, file)
+        service.save(ResultReference.model_validate(result.result).file_id, file)
     else:
         file.write_text(json.dumps(result.result, ensure_ascii=False), "utf-8")
     show_note(f"saved {file}")

@@ -1,4 +1,4 @@
-"""Why a version may be called, in words and rows for a person."""
+"""The evidence for a version, as text and rows for a person."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _LONGEST = 120
 
 
 def summary(evidence: Evidence | None) -> str:
-    """In one cell; empty for a version that no task made."""
+    """The text of one cell; empty for a version without evidence."""
     if evidence is None:
         return ""
     asked = sum(check.applies for check in evidence.checks)
@@ -26,7 +26,7 @@ def check_row(check: CheckResult) -> tuple[str, ...]:
 
 
 def origins(evidence: Evidence) -> Iterator[str]:
-    """A line for each thing that is known of how it was made."""
+    """Lines about how the version was made."""
     yield f"behaviour: {evidence.behaviour}, in round {evidence.rounds}"
     yield f"made by: {_maker(evidence)}, in {evidence.total_seconds:.1f} s, of which the gate took {evidence.seconds:.1f} s"
     if evidence.prompts:

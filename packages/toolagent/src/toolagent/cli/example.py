@@ -17,7 +17,7 @@ __all__ = ["call_line"]
 
 
 def call_line(manifest: ToolManifest) -> str:
-    """`toolagent run …` with the tool's first example, or with made-up values for what it requires."""
+    """`toolagent run …` with the tool's first example, or with made-up values for required parameters."""
     params = sample_params(manifest)
     words = [word for name, value in params.items() for word in _words(name, value, property_schema(manifest.input_schema, name))]
     return shlex.join(["toolagent", "run", manifest.tool_id, *words])

@@ -1,23 +1,23 @@
-"""`toolagent test`: the examples of a tool, run."""
+"""`toolagent test`: runs the examples of a tool."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 import typer
 from pydantic import JsonValue
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.endings import ended, started
-from toolagent.cli.failures import ExitCode
-from toolagent.cli.follow import follow
+from toolagent.cli.endings import awaited, started
+from toolagent.cli.failures import fail_if
 from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.options import Tool, tool_id_of
 from toolagent.cli.render import describe_error, show_failure, show_json, show_note, show_rows
 from toolagent.client.http import ToolAgentHttp
-from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.calls import CallMode, ToolCall
 from toolagent.contracts.manifest import ToolExample
 from toolagent.core.catalog.expectations import unexpected
+from toolagent.core.texts import shortened
 
 __all__ = ["test"]
 
@@ -29,9 +29,9 @@ _MAX_DIFFERENCES = 5
 class _Outcome:
     description: str
     passed: bool
-    seconds: float
     reason: str
     result: JsonValue
+    seconds: float
 
 
 @asking
@@ -49,16 +49,16 @@ def run_examples(
     detail = asked.service.tool(tool_id_of(tool))
     outcomes = [_outcome(asked.service, detail.tool_id, detail.version, example, timeout) for example in detail.examples]
     if asked.json_output:
-        show_json([{"description": one.description, "passed": one.passed, "reason": one.reason, "result": one.result} for one in outcomes])
+        show_json([{name: value for name, value in asdict(one).items() if name != "seconds"} for one in outcomes])
     elif outcomes:
         rows = [(one.description, "ok" if one.passed else "failed", f"{one.seconds:.2f}", one.reason) for one in outcomes]
         show_rows(("example", "state", "seconds", "reason"), rows)
-    passed = sum(one.passed for one in outcomes)
     if not outcomes:
         show_failure(f"{detail.tool_id} has no examples.")
-    show_note(f"{passed} of {len(outcomes)} examples passed.", "green" if outcomes and passed == len(outcomes) else "red")
-    if not outcomes or passed < len(outcomes):
-        raise typer.Exit(ExitCode.FAILED)
+    all_passed = bool(outcomes) and all(one.passed for one in outcomes)
+    passed = sum(one.passed for one in outcomes)
+    show_note(f"{passed} of {len(outcomes)} examples passed.", "green" if all_passed else "red")
+    fail_if(not all_passed)
 
 
 test = run_examples
@@ -67,14 +67,14 @@ test = run_examples
 def _outcome(service: ToolAgentHttp, tool_id: str, version: str, example: ToolExample, timeout: float | None) -> _Outcome:
     call = ToolCall(tool_id=tool_id, version=version, params=example.input, mode=CallMode.ASYNC, timeout_s=timeout)
     with CtrlC() as ctrl_c:
-        answer = started(service, call)
-        result = answer if isinstance(answer, ToolResult) else ended(follow(service, answer.task_id, ctrl_c))
-    description = example.description or json.dumps(example.input, ensure_ascii=False)[:_SHOWN]
+        result = awaited(service, started(service, call), ctrl_c)
     if result.status == "error":
-        return _Outcome(description, passed=False, seconds=result.execution_time, reason=describe_error(result), result=None)
-    value = service.whole_result(result)
-    reason = "" if example.expected_output is None else _differences(example.expected_output, value)
-    return _Outcome(description, passed=not reason, seconds=result.execution_time, reason=reason, result=value)
+        value, reason = None, describe_error(result)
+    else:
+        value = service.whole_result(result)
+        reason = "" if example.expected_output is None else _differences(example.expected_output, value)
+    description = example.description or json.dumps(example.input, ensure_ascii=False)[:_SHOWN]
+    return _Outcome(description, not reason, reason, value, result.execution_time)
 
 
 def _differences(expected: JsonValue, actual: JsonValue) -> str:
@@ -84,5 +84,4 @@ def _differences(expected: JsonValue, actual: JsonValue) -> str:
 
 
 def _short(value: JsonValue) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …"
+    return shortened(json.dumps(value, ensure_ascii=False), _SHOWN)

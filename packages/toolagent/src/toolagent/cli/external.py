@@ -6,28 +6,29 @@ from typing import Annotated
 import typer
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
+from toolagent.cli.options import commands
 from toolagent.cli.render import Cell, cell, moment, show_failure, show_left_out, show_plain, show_table, table_of
 from toolagent.contracts.external_tables import ExternalTable, ExternalTables
 
 __all__ = ["external"]
 
-external = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Tables of tools on other hosts.")
+external = commands("Tables of tools on other hosts.")
 
-Source = Annotated[str, typer.Argument(help="What the table is called, as `toolagent external list` shows it.", show_default=False)]
+Source = Annotated[str, typer.Argument(help="The name of the table, as `toolagent external list` shows it.", show_default=False)]
 
 
 @external.command("add")
 @asking
 def add(
     asked: Asked,
-    source: Annotated[str, typer.Argument(help="What to call it: the ids of its tools begin with this.", show_default=False)],
+    source: Annotated[str, typer.Argument(help="Its name, with which the ids of its tools begin.", show_default=False)],
     tools_url: Annotated[str, typer.Argument(metavar="TOOLS_URL", help="Where the table is.", show_default=False)],
     table_key: Annotated[
         str | None, typer.Option("--table-key", envvar="TABLE_API_KEY", help="The key that the table wants.", show_default=False)
     ] = None,
 ) -> None:
-    """Take in a table: its tools are found and called as `SOURCE:ID` from then on.
+    """Add a table: its tools are found and called as `SOURCE:ID` from then on.
 
     `TABLE_API_KEY=… toolagent external add shop https://shop.example/tools`
     """
@@ -47,14 +48,13 @@ def list_tables(asked: Asked) -> None:
 @external.command("refresh")
 @asking
 def refresh(asked: Asked, source: Source) -> None:
-    """Fetch a table again. Where that fails its tools stay as they were; exit code 1.
+    """Fetch a table again. If that fails, its tools stay as they were, and the exit code is 1.
 
     `toolagent external refresh shop`
     """
     table = asked.service.refresh_table(source)
     asked.show(table, _show)
-    if table.error:
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(table.error)
 
 
 @external.command("remove")

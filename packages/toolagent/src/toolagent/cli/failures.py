@@ -1,4 +1,4 @@
-"""The one table from what can go wrong to a message and an exit code."""
+"""Maps each failure to a message and an exit code."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -12,12 +12,10 @@ from toolagent.cli.render import show_failure
 from toolagent.cli.words import problem_told
 from toolagent.client.http import Refused, ServiceError, UnexpectedAnswer, Unreachable
 
-__all__ = ["ExitCode", "Interrupted", "reported"]
+__all__ = ["ExitCode", "Interrupted", "fail_if", "reported"]
 
 
 class ExitCode(IntEnum):
-    """What the shell is told."""
-
     OK = 0
     FAILED = 1
     USAGE = 2
@@ -26,7 +24,15 @@ class ExitCode(IntEnum):
 
 
 class Interrupted(Exception):
-    """The person pressed Ctrl-C; the message says what became of the call."""
+    """Ctrl-C was pressed. The message says what happens to the call."""
+
+
+def fail_if(failed: object, message: str = "") -> None:
+    """Exit with code 1 if something failed, with the message on stderr."""
+    if failed:
+        if message:
+            show_failure(message)
+        raise typer.Exit(ExitCode.FAILED)
 
 
 @contextmanager
@@ -35,7 +41,7 @@ def reported() -> Generator[None, None, None]:
     try:
         yield
     except (ParameterError, ValidationError, UnicodeEncodeError, ServiceError, OSError, Interrupted) as error:
-        # A reader that went away (`| head`) is no failure to report; typer ends quietly on it.
+        # A reader that left (`| head`) is no failure; typer ends quietly.
         if isinstance(error, BrokenPipeError):
             raise
         message, code = _verdict(error)
@@ -45,27 +51,23 @@ def reported() -> Generator[None, None, None]:
 
 def _verdict(error: Exception) -> tuple[str, ExitCode]:
     match error:
-        case ParameterError() | UnicodeEncodeError():
-            return _mistyped(error), ExitCode.USAGE
+        case ParameterError():
+            return str(error), ExitCode.USAGE
+        case UnicodeEncodeError():
+            return f"{error.object[:64]!r} holds characters that cannot be sent.", ExitCode.USAGE
         case ValidationError():
             issues = (f"  {'.'.join(map(str, issue['loc']))}: {issue['msg']}" for issue in error.errors())
-            return "\n".join(("This is not a call that can be made:", *issues)), ExitCode.USAGE
+            return "\n".join(("The call is not valid:", *issues)), ExitCode.USAGE
         case Unreachable():
             return _unreachable(error), ExitCode.UNREACHABLE
         case Refused():
             return _refused(error), ExitCode.FAILED
         case UnexpectedAnswer():
             return f"{error} Is this the URL of Tool Agent?", ExitCode.FAILED
-        case Interrupted():
-            return str(error), ExitCode.INTERRUPTED
         case OSError(filename=str(name), strerror=str(reason)):
             return f"{name}: {reason}.", ExitCode.FAILED
         case _:
-            return str(error), ExitCode.FAILED
-
-
-def _mistyped(error: ParameterError | UnicodeEncodeError) -> str:
-    return str(error) if isinstance(error, ParameterError) else f"{error.object[:64]!r} holds characters that cannot be sent."
+            return str(error), ExitCode.INTERRUPTED if isinstance(error, Interrupted) else ExitCode.FAILED
 
 
 def _unreachable(error: Unreachable) -> str:

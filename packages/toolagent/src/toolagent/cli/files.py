@@ -1,4 +1,4 @@
-"""Files that go into a call and come out of it."""
+"""Files that a call takes and gives."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ _FILE_REFERENCE = re.compile(r"(?:/files/)?(file_[0-9a-f]{32})")
 
 
 def read_text(path: str) -> str:
-    """The text of a file that a parameter names. Raises ParameterError when there is none to read."""
+    """The text of a file that a parameter names. Raises ParameterError."""
     try:
         return Path(path).read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -28,17 +28,17 @@ def read_text(path: str) -> str:
 
 
 def read_document(path: str) -> str:
-    """`read_text` of a file, or with `-` of stdin."""
+    """The text of a file, or of stdin for `-`. Raises ParameterError."""
     if path != "-":
         return read_text(path)
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
-        raise ParameterError(f"What comes on stdin is not UTF-8 text (byte {error.start}).") from error
+        raise ParameterError(f"Stdin is not UTF-8 text (byte {error.start}).") from error
 
 
 def uploaded(service: ToolAgentHttp, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters with each local file stored by the service and named by its id; nothing is sent unless all can be read."""
+    """Uploads each local file and puts its id into the parameters. Nothing is sent unless all files can be read."""
     ids: dict[str, str] = {}
 
     def stored(path: Upload) -> str:
@@ -51,12 +51,12 @@ def uploaded(service: ToolAgentHttp, params: dict[str, JsonValue]) -> dict[str, 
 
 
 def file_ids(value: JsonValue) -> Iterator[str]:
-    """The ids of all files that a result names, each once, in order."""
+    """The ids of all files in a result, each once, in order."""
     yield from dict.fromkeys(_found(value))
 
 
 def output_folder(path: Path) -> Path:
-    """The folder, made if need be. Raises ParameterError when it cannot be one."""
+    """The folder, created if necessary. Raises ParameterError."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -65,7 +65,7 @@ def output_folder(path: Path) -> Path:
 
 
 def output_file(path: Path) -> Path:
-    """The file to write. Raises ParameterError when it cannot be one."""
+    """The file to write. Raises ParameterError."""
     if path.is_dir() or not path.parent.is_dir():
         raise ParameterError(f"--output {str(path)!r} cannot be written: name a file in a folder that is there.")
     return path

@@ -1,4 +1,4 @@
-"""Watching a task until it ends, and letting Ctrl-C cancel it."""
+"""Follows a task until it ends. Ctrl-C cancels the task."""
 
 import time
 from collections.abc import Callable, Generator
@@ -24,7 +24,7 @@ Progress = Callable[[str], None]
 
 
 class Changes:
-    """Lines on stderr, but none twice in a row."""
+    """Writes lines to stderr, without repetitions in a row."""
 
     def __init__(self) -> None:
         self._last = ""
@@ -46,7 +46,7 @@ def follow(service: ToolAgentHttp, task_id: str, ctrl_c: CtrlC) -> TaskView:
             task = _watch(service, task_id, progress, ctrl_c, lambda: ctrl_c.is_pressed)
             return task if has_ended(task) else _cancelled(service, task_id, progress, ctrl_c)
         except Unreachable:
-            show_note(f"The task goes on without us: toolagent task {task_id} --follow")
+            show_note(f"The task goes on: toolagent task {task_id} --follow")
             raise
         except KeyboardInterrupt as error:
             raise Interrupted(f"Left {task_id}; see how it ends: toolagent task {task_id} --follow") from error

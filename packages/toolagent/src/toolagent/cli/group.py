@@ -7,10 +7,11 @@ import typer
 
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.endings import finish
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
 from toolagent.cli.files import read_text, uploaded
+from toolagent.cli.options import Timeout, commands
 from toolagent.cli.parameters import parse_parameters
-from toolagent.cli.render import cell, show_failure, show_lines, show_plain, show_rows
+from toolagent.cli.render import cell, show_lines, show_plain, show_rows
 from toolagent.contracts.groups import GroupLimits, GroupRole, ToolGroup
 from toolagent.contracts.http import GroupListing, SessionListing
 from toolagent.contracts.sessions import SessionRun, SessionState, SessionView
@@ -24,7 +25,7 @@ Words = Annotated[
 ]
 Key = Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key: the same key is one session, or one call in it.")]
 
-group = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Groups of tools, and their sessions.")
+group = commands("Groups of tools, and their sessions.")
 
 
 @group.command("list")
@@ -56,7 +57,7 @@ def open_session(
     key: Key = None,
     lease: Annotated[float | None, typer.Option(metavar="SECONDS", help="Stop it when it is neither used nor renewed for so long.")] = None,
 ) -> None:
-    """Launch a session. Exit code 1 when that failed; whatever happens to it, it is stopped.
+    """Launch a session. The service stops it in any case. Exit code 1 if the launch failed.
 
     `toolagent group open browser_session allowed_hosts=example.com`
     """
@@ -65,9 +66,7 @@ def open_session(
     params = parse_parameters(parameters or [], asked.service.tool(step.tool_id).input_schema if step else {}, read_text)
     view = asked.service.open_session(group, uploaded(asked.service, params), key, lease_s=lease)
     asked.show(view, _show_session)
-    if view.state is SessionState.FAILED:
-        show_failure(view.error.message if view.error else "The session could not be launched.")
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(view.state is SessionState.FAILED, view.error.message if view.error else "The session could not be launched.")
 
 
 @group.command("sessions")
@@ -100,7 +99,7 @@ def run(
     session: Session,
     parameters: Words = None,
     tool: Annotated[str | None, typer.Option(help="Which tool of the group; may be left out where only one runs.")] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="Time limit of the call.")] = None,
+    timeout: Timeout = None,
     key: Key = None,
 ) -> None:
     """Make a call in a session and print its result. Exit code 1 when it failed.
@@ -127,7 +126,7 @@ def renew(asked: Asked, group: Group, session: Session) -> None:
 @group.command("stop")
 @asking
 def stop(asked: Asked, group: Group, session: Session) -> None:
-    """Stop a session. Again, it changes nothing.
+    """Stop a session. Stopping it again changes nothing.
 
     `toolagent group stop browser_session session-0123456789abcdef`
     """

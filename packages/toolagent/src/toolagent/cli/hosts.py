@@ -7,11 +7,12 @@ import typer
 from rich.table import Table
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode, Interrupted
+from toolagent.cli.failures import Interrupted, fail_if
 from toolagent.cli.follow import Changes
 from toolagent.cli.interrupts import CtrlC
+from toolagent.cli.options import commands
 from toolagent.cli.parameters import ParameterError
-from toolagent.cli.render import Cell, cell, moment, show_failure, show_note, show_plain, show_table, table_of
+from toolagent.cli.render import Cell, cell, moment, show_note, show_plain, show_table, table_of
 from toolagent.client.http import ServiceError, ToolAgentHttp
 from toolagent.client.http_answers import is_away
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
@@ -20,13 +21,13 @@ __all__ = ["hosts", "table_of_hosts"]
 
 _LOOK_S = 0.5
 
-hosts = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="The machines that run tools.")
+hosts = commands("The machines that run tools.")
 
 
 @hosts.command("list")
 @asking
 def list_hosts(asked: Asked) -> None:
-    """List the hosts, with what is under way on each.
+    """List the hosts, with their running calls, tools and sessions.
 
     `toolagent hosts list`
     """
@@ -41,10 +42,9 @@ def drain(
     wait: Annotated[bool, typer.Option("--wait", help="Follow until nothing is left on it.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Let it take calls again.")] = False,
 ) -> None:
-    """Drain a host: it takes no new calls, finishes those under way, and stops its tools. That outlives a restart of the host.
+    """Drain a host: it takes no new calls, finishes running calls, and stops its tools. A restart of the host does not end the drain.
 
-    Sessions of groups that live on it keep their tools there until they end. With --wait the exit code 0 says that the host may be
-    stopped.
+    Sessions of groups on this host keep their tools until they end. With --wait, exit code 0 means that the host can be stopped.
 
     `toolagent hosts drain host-1 --wait`
 
@@ -56,10 +56,8 @@ def drain(
     for warning in state.warnings:
         show_note(f"warning: {warning}", "yellow")
     state = _drained(asked.service, state) if wait else state
-    asked.show(state, _show)
-    if wait and not state.is_drained:
-        show_failure("Its drain was ended by another command.")
-        raise typer.Exit(ExitCode.FAILED)
+    asked.show(state, lambda state: show_plain(_told(state)))
+    fail_if(wait and not state.is_drained, "Another command ended the drain.")
 
 
 def table_of_hosts(found: HostListing) -> Table:
@@ -67,7 +65,7 @@ def table_of_hosts(found: HostListing) -> Table:
 
 
 def _drained(service: ToolAgentHttp, state: HostDrain) -> HostDrain:
-    """Its state once nothing is left, or somebody has ended the drain. Raises Interrupted on Ctrl-C; the host goes on draining."""
+    """Waits until the host is drained, or its drain is ended. Raises Interrupted on Ctrl-C; the host goes on draining."""
     host, said = state.host.host, Changes()
     with CtrlC() as ctrl_c:
         while not state.is_drained and state.host.draining_since is not None:
@@ -82,10 +80,6 @@ def _drained(service: ToolAgentHttp, state: HostDrain) -> HostDrain:
                     raise
                 said.show("The service does not answer; it is asked again.")
     return state
-
-
-def _show(state: HostDrain) -> None:
-    show_plain(_told(state))
 
 
 def _told(state: HostDrain) -> str:
@@ -103,6 +97,5 @@ def _row(host: Host) -> Iterable[Cell]:
     yield cell("alive", "green") if host.is_alive else cell("dead", "red")
     yield cell(moment(host.draining_since), "yellow") if host.draining_since else ""
     yield moment(host.started_at)
-    yield ", ".join(f"{bucket}: {count}" for bucket, count in host.buckets.items())
-    yield ", ".join(f"{bucket}: {count}" for bucket, count in host.calls.items()) or "0"
-    yield from (str(host.tools), str(host.sessions))
+    slots, calls = (", ".join(f"{bucket}: {count}" for bucket, count in counts.items()) for counts in (host.buckets, host.calls))
+    yield from (slots, calls or "0", str(host.tools), str(host.sessions))

@@ -1,4 +1,4 @@
-"""Ctrl-C while the service is spoken to: noted, and acted on between requests."""
+"""Notes Ctrl-C during a request, so that commands act on it between requests."""
 
 import signal
 import time
@@ -11,10 +11,10 @@ _LOOK_S = 0.05
 
 
 class CtrlC:
-    """Within it the first Ctrl-C is noted, and the second one raises KeyboardInterrupt as anywhere.
+    """Notes the first Ctrl-C. The second one raises KeyboardInterrupt, as usual.
 
-    Raised in the middle of a request it could be lost in a finalizer, or leave the lock of the connection pool taken for ever, so that
-    asking the service to cancel would never end. Where Ctrl-C is ignored, or somebody else handles it, that stays so.
+    KeyboardInterrupt in the middle of a request could be lost in a finalizer, or leave the lock of the connection pool taken, so that
+    the request to cancel would never end. If Ctrl-C is ignored, or has another handler, that does not change.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class CtrlC:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def pause(self, seconds: float) -> None:
-        """Sleep, but no longer than until the first Ctrl-C, if that is still to come."""
+        """Sleep for so long, or until the first Ctrl-C."""
         was_pressed, until = self.is_pressed, time.monotonic() + seconds
         while self.is_pressed == was_pressed and (left := until - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_S))

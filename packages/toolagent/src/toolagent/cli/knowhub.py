@@ -5,35 +5,33 @@ from typing import Annotated
 import typer
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
+from toolagent.cli.options import commands
 from toolagent.cli.render import show_failure, show_left_out, show_note, show_plain
 from toolagent.contracts.knowhub import KnowHubSync, SyncStatus
 
 __all__ = ["knowhub"]
 
-knowhub = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="KnowHub, whose resources and our tools name each other.")
+knowhub = commands("Link the resources of KnowHub and our tools to each other.")
 
 _FAILED = (SyncStatus.OFF, SyncStatus.FAILED, SyncStatus.PARTLY)
 
 
 @knowhub.callback()
 def only_group() -> None:
-    """KnowHub, whose resources and our tools name each other."""
+    """Link the resources of KnowHub and our tools to each other."""
 
 
 @knowhub.command("sync")
 @asking
-def sync(
-    asked: Asked, dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would be changed, and change nothing.")] = False
-) -> None:
-    """Have KnowHub's resources and our tools name each other. Exit code 1 when KnowHub is off, or not all could be changed.
+def sync(asked: Asked, dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the changes, and make none.")] = False) -> None:
+    """Link KnowHub's resources and our tools to each other. Exit code 1 if KnowHub is off, or if some changes failed.
 
     `toolagent knowhub sync --dry-run`
     """
     done = asked.service.sync_knowhub(dry_run=dry_run)
     asked.show(done, _show)
-    if done.status in _FAILED:
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(done.status in _FAILED)
 
 
 def _show(done: KnowHubSync) -> None:

@@ -10,11 +10,11 @@ from pydantic import JsonValue
 
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.evidence import CHECK_COLUMNS, check_row, origins
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
 from toolagent.cli.files import read_document, read_text
 from toolagent.cli.making_follow import elapsed, follow_making, how_to_follow, spent
 from toolagent.cli.options import Tool, tool_id_of
-from toolagent.cli.parameters import ParameterError, parse_json, require_text
+from toolagent.cli.parameters import ParameterError, named_values, parse_json, require_text
 from toolagent.cli.render import show_failure, show_lines, show_note, show_plain, show_rows, show_versions
 from toolagent.client.http import Refused, Unreachable
 from toolagent.client.http_answers import is_unanswered
@@ -38,12 +38,12 @@ Key = Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key: t
 @asking
 def create(
     asked: Asked,
-    description: Annotated[str, typer.Argument(show_default=False, help="What the tool is to do, in your words.")] = "",
+    description: Annotated[str, typer.Argument(show_default=False, help="What the tool should do, in your words.")] = "",
     spec: Annotated[
         str | None, typer.Option(metavar="FILE|-", help="A task specification as JSON, or prose; the options below override its fields.")
     ] = None,
     repo: Annotated[str | None, typer.Option(metavar="URL", help="Make a tool of this repository.")] = None,
-    name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; unset, it follows from description or URL.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="ID", help="The id of the tool; by default made from the description or URL.")] = None,
     runtime: Annotated[str | None, typer.Option(help="local, uv (the same) or docker.")] = None,
     ref: Annotated[str | None, typer.Option(metavar="REF", help="A branch, a tag or a commit of the repository.")] = None,
     path: Annotated[str | None, typer.Option(metavar="PATH", help="A folder of the repository, or one OpenAPI document.")] = None,
@@ -63,7 +63,8 @@ def create(
     `toolagent create --repo https://github.com/user/project --name project_api --follow`
     """
     fields: dict[str, JsonValue] = {"repo_url": repo, "tool_name": name, "runtime": runtime, "ref": ref, "path": path}
-    fields |= {"server_url": server_url, "probe": probe, "env": _variables(env), "hosts": _list(host), "operations": _list(operation)}
+    fields |= {"server_url": server_url, "probe": probe, "env": {**named_values(env, "--env")} or None}
+    fields |= {"hosts": [*(host or ())] or None, "operations": [*(operation or ())] or None}
     task_spec = _spec(description, spec, fields, _examples(example))
     require_text({"description": description, **(task_spec if isinstance(task_spec, dict) else {"--spec": task_spec})})
     with _asking_under(key) as sent_key:
@@ -126,6 +127,8 @@ def show_making(asked: Asked, task_id: str, *, follow: bool, log: bool = False, 
     """The command `task` for a task that makes or repairs a tool. Exit code 1 when it has ended and is not completed."""
     service = asked.service
     if say is not None:
+        if not say.strip():
+            raise ParameterError("--say has to say something.")
         require_text({"--say": say})
         show_note(f"noted as line {service.say(task_id, say).position} of its log")
     task = service.cancel_making(task_id) if cancel else None
@@ -133,13 +136,12 @@ def show_making(asked: Asked, task_id: str, *, follow: bool, log: bool = False, 
         task = follow_making(service, task_id)
     task = task or service.making_task(task_id)
     asked.show(task, lambda task: _show(task, log=log))
-    if task.has_ended and task.status is not TaskState.COMPLETED and not (cancel and task.status is TaskState.CANCELLED):
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(task.has_ended and task.status not in {TaskState.COMPLETED, *([TaskState.CANCELLED] if cancel else [])})
 
 
 @contextmanager
 def _asking_under(key: str | None) -> Generator[str]:
-    """The idempotency key, made where there is none. Who gets no answer is told how to ask for the same again. Raises ParameterError."""
+    """The given or a new idempotency key. If the service does not answer, stderr says how to repeat the request. Raises ParameterError."""
     if key is not None and not (key.isascii() and key.isprintable()):
         raise ParameterError("--key may have visible ASCII characters only.")
     key = key or uuid.uuid4().hex
@@ -147,7 +149,7 @@ def _asking_under(key: str | None) -> Generator[str]:
         yield key
     except (Unreachable, Refused) as error:
         if is_unanswered(error):
-            show_note(f"The task may have been begun all the same. Asked for again with --key {key} it is the same task.")
+            show_note(f"The service may have begun the task. Repeat the command with --key {key} to get the same task.")
         raise
 
 
@@ -181,7 +183,7 @@ def _show(task: MakingTask, *, log: bool) -> None:
 
 
 def _show_account(task: MakingTask) -> None:
-    """Its stages, the ways to a tool of its repository, and what the gate saw."""
+    """The stages, the attempted ways from the repository to a tool, and the evidence of the gate."""
     if task.stages:
         show_rows(("stage", "state", "seconds", "cost"), (_stage_row(stage, is_priced=not task.unpriced_turns) for stage in task.stages))
     if tried := [one for one in task.tried if one.outcome != "not_found"]:
@@ -193,7 +195,6 @@ def _show_account(task: MakingTask) -> None:
 
 
 def _line(task: ListedTask) -> tuple[str, ...]:
-    """All of the reason is shown with the task itself."""
     said = (task.reason or task.progress).partition("\n")[0]
     stage = task.stage.value if task.stage else ""
     return (task.task_id, task.status.value, task.tool_id, stage, elapsed(task), spent(task), said)
@@ -206,7 +207,7 @@ def _stage_row(stage: StageView, *, is_priced: bool) -> tuple[str, ...]:
 
 
 def _spec(description: str, file: str | None, fields: dict[str, JsonValue], examples: list[JsonValue]) -> dict[str, JsonValue] | str | None:
-    """What is sent as `task_spec`. Raises ParameterError."""
+    """The `task_spec` of the request. Raises ParameterError."""
     given: dict[str, JsonValue] = {name: value for name, value in fields.items() if value is not None}
     if examples:
         given["examples"] = examples
@@ -223,23 +224,8 @@ def _spec(description: str, file: str | None, fields: dict[str, JsonValue], exam
     return {"type": "github_deploy" if repo else "build_tool", "tool_name": named, "description": words, **given}
 
 
-def _variables(given: list[str] | None) -> JsonValue:
-    """Raises ParameterError."""
-    found: dict[str, JsonValue] = {}
-    for one in given or ():
-        name, sign, value = one.partition("=")
-        if not (sign and name):
-            raise ParameterError(f"--env {one!r} is no NAME=VALUE.")
-        found[name] = value
-    return found or None
-
-
-def _list(given: list[str] | None) -> JsonValue:
-    return [*given] if given else None
-
-
 def _read(file: str) -> dict[str, JsonValue] | str:
-    """An object, or the text that is none. Raises ParameterError for what begins like JSON and is none."""
+    """The JSON object in the file, or its text. Raises ParameterError for text that begins like an object but is not JSON."""
     text = read_document(file)
     if not text.lstrip("\ufeff \t\r\n").startswith("{"):
         return text

@@ -1,10 +1,9 @@
-"""Watching a task that makes or repairs a tool: its log line by line, with stage, time and cost. Ctrl-C leaves it running."""
+"""Follows a task that makes or repairs a tool: its log line by line, with stage, time and cost. Ctrl-C leaves it running."""
 
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Protocol
 
 from rich.console import Console
 from rich.live import Live
@@ -22,10 +21,6 @@ from toolagent.contracts.making_views import ListedTask, MakingTask
 __all__ = ["elapsed", "follow_making", "how_to_follow", "spent"]
 
 _PATIENCE_S = 60.0
-
-
-class _Screen(Protocol):
-    def show(self, event: TaskNote | ListedTask) -> None: ...
 
 
 def follow_making(service: ToolAgentHttp, task_id: str) -> MakingTask:
@@ -49,7 +44,7 @@ def how_to_follow(task_id: str) -> str:
 
 
 def elapsed(task: ListedTask) -> str:
-    """How long it has been at work, as `1:02`; empty while it waits."""
+    """The running time, such as `1:02`; empty while the task waits."""
     if task.started_at is None:
         return ""
     seconds = max(int(((task.ended_at or datetime.now(UTC)) - task.started_at).total_seconds()), 0)
@@ -58,7 +53,7 @@ def elapsed(task: ListedTask) -> str:
 
 
 def spent(task: ListedTask) -> str:
-    """What its model cost, as `$0.0123`, and what is not known of that."""
+    """The cost of its model, such as `$0.0123`, and the number of turns of unknown price."""
     if not task.unpriced_turns:
         return f"${task.cost_usd:.4f}"
     known = f"${task.cost_usd:.4f} and " if task.cost_usd else ""
@@ -66,7 +61,7 @@ def spent(task: ListedTask) -> str:
 
 
 @contextmanager
-def _screen() -> Generator[_Screen]:
+def _screen() -> Generator["_Lines | _Bottom"]:
     console = Console(stderr=True, highlight=False)
     if not console.is_terminal:
         yield _Lines()
@@ -77,7 +72,7 @@ def _screen() -> Generator[_Screen]:
 
 
 class _Lines:
-    """Plain lines: the log, and each change of state."""
+    """Prints the log and each change of state as plain lines."""
 
     def __init__(self) -> None:
         self._states = Changes()
@@ -90,7 +85,7 @@ class _Lines:
 
 
 class _Bottom:
-    """The log scrolls by; on the last line stands where the task is, and for how long it has been at work."""
+    """Shows the scrolling log, and the state and running time of the task on the last line."""
 
     def __init__(self, console: Console) -> None:
         self._console = console

@@ -7,22 +7,24 @@ from typing import Annotated
 import typer
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import fail_if
 from toolagent.cli.mcp_stdio import stdio
+from toolagent.cli.options import commands
+from toolagent.cli.parameters import named_values
 from toolagent.cli.render import Cell, cell, moment, show_failure, show_left_out, show_note, show_plain, show_table, table_of
 from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec
 
 __all__ = ["mcp"]
 
-mcp = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="MCP servers, whose tools are found and called here.")
+mcp = commands("MCP servers, whose tools are found and called here.")
 
 mcp.command("stdio")(stdio)
 
-Name = Annotated[str, typer.Argument(help="What the server is called, as `toolagent mcp list` shows it.", show_default=False)]
+Name = Annotated[str, typer.Argument(help="The name of the server, as `toolagent mcp list` shows it.", show_default=False)]
 _LOOK_AGAIN_S = 1.0
 _EXCHANGE_S = 20.0
-"""Longer than the service takes for a login when the browser is back."""
+"""Longer than the service takes to log in after the browser is back."""
 
 _SHOWN = 80
 
@@ -31,32 +33,32 @@ _SHOWN = 80
 @asking
 def add(
     asked: Asked,
-    name: Annotated[str, typer.Argument(help="What to call it: the ids of its tools begin with this.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Its name, with which the ids of its tools begin.", show_default=False)],
     target: Annotated[
-        list[str], typer.Argument(metavar="URL | -- COMMAND [ARGS]...", help="Where it is, or what starts it.", show_default=False)
+        list[str], typer.Argument(metavar="URL | -- COMMAND [ARGS]...", help="Its URL, or the command that starts it.", show_default=False)
     ],
-    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable that it is started with.")] = None,
-    header: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header that it is shown.")] = None,
+    env: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A variable of its environment.")] = None,
+    header: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="A header of requests to it.")] = None,
     client_id: Annotated[str | None, typer.Option(help="The client that logs in, if its authorization server wants a known one.")] = None,
-    client_secret: Annotated[str | None, typer.Option(metavar="SECRET", help="That of the client.", show_default=False)] = None,
+    client_secret: Annotated[str | None, typer.Option(metavar="SECRET", help="The secret of the client.", show_default=False)] = None,
     scope: Annotated[
-        list[str] | None, typer.Option(metavar="SCOPE", help="What the client asks for, in place of what the server names.")
+        list[str] | None, typer.Option(metavar="SCOPE", help="A scope that the client asks for; by default those that the server names.")
     ] = None,
     client_credentials: Annotated[
         bool, typer.Option("--client-credentials", help="The client logs in as itself, without a browser.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Where a login is wanted, wait until it is over.")] = True,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="If it wants a login, wait until the login is over.")] = True,
     prefix: Annotated[
-        str | None, typer.Option(help="Begins the ids of its tools, in place of NAME; may be empty.", show_default=False)
+        str | None, typer.Option(help="Begins the ids of its tools, instead of NAME; may be empty.", show_default=False)
     ] = None,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Believe what it says of side effects and repeating.")] = False,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Believe what it says about side effects and repeating.")] = False,
     allow_host: Annotated[list[str] | None, typer.Option(metavar="HOST", help="A host that it may reach when it is started here.")] = None,
     allow_read: Annotated[list[str] | None, typer.Option(metavar="FOLDER", help="A folder of the machine that it may read.")] = None,
     allow_write: Annotated[list[str] | None, typer.Option(metavar="FOLDER", help="A folder of the machine that it may write.")] = None,
 ) -> None:
-    """Take in an MCP server: its tools are found and called as `NAME_TOOL` from then on. Keys become secrets.
+    """Add an MCP server: its tools are found and called as `NAME_TOOL` from then on. Keys become secrets.
 
-    Where it wants a login, its URL is shown, to be opened in a browser.
+    If it wants a login, the command shows the URL to open in a browser.
 
     `toolagent mcp add time -- uvx mcp-server-time`
     """
@@ -69,8 +71,8 @@ def add(
         url=first if is_web else None,
         command=None if is_web else first,
         args=args,
-        env=_named(env, "--env"),
-        headers=_named(header, "--header"),
+        env=named_values(env, "--env"),
+        headers=named_values(header, "--header"),
         oauth=_client(client_id, client_secret, scope or (), is_for_itself=client_credentials),
         prefix=prefix,
         trusted=trusted,
@@ -88,7 +90,7 @@ def login(
     name: Name,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the login is over.")] = True,
 ) -> None:
-    """Log in at a server, in a browser, again too. Exit code 1 when the time for it is over.
+    """Log in at a server in a browser, also again. Exit code 1 if the time for the login is over.
 
     `toolagent mcp login tickets`
     """
@@ -108,14 +110,13 @@ def list_servers(asked: Asked) -> None:
 @mcp.command("refresh")
 @asking
 def refresh(asked: Asked, name: Name) -> None:
-    """Ask a server for its tools again. Changed and new ones wait for `toolagent activate`. Exit code 1 when it cannot be reached.
+    """Ask a server for its tools again. Changed and new tools wait for `toolagent activate`. Exit code 1 if it cannot be reached.
 
     `toolagent mcp refresh time`
     """
     server = asked.service.refresh_mcp_server(name)
     asked.show(server, _show)
-    if server.error:
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(server.error)
 
 
 @mcp.command("remove")
@@ -128,13 +129,6 @@ def remove(asked: Asked, name: Name) -> None:
     asked.show(asked.service.remove_mcp_server(name), lambda gone: show_plain(f"{gone.name} removed, with {gone.tools} tools"))
 
 
-def _named(given: Iterable[str] | None, option: str) -> dict[str, str]:
-    pairs = [one.partition("=") for one in given or ()]
-    if any(not equals for _, equals, _ in pairs):
-        raise typer.BadParameter("It has the form NAME=VALUE.", param_hint=option)
-    return {name: value for name, _, value in pairs}
-
-
 def _client(client_id: str | None, secret: str | None, scopes: Iterable[str], *, is_for_itself: bool) -> McpOAuth | None:
     if client_id is None:
         if secret is not None or scopes or is_for_itself:
@@ -145,21 +139,20 @@ def _client(client_id: str | None, secret: str | None, scopes: Iterable[str], *,
 
 
 def _show_login(asked: Asked, server: McpServer, *, wait: bool) -> None:
-    """The server, after its login where one is under way and waited for."""
+    """Shows the server; after its login, if one has begun and `wait` is set."""
     if server.login_url and server.login_until:
         show_note(f"{server.name} wants a login. Open this in a browser until {moment(server.login_until)}:", "yellow")
         show_note(server.login_url)
         if wait:
             _wait_for_login(asked, server)
             server = asked.service.refresh_mcp_server(server.name)
-    # That it wants a login was just said.
+    # The error of a server that wants a login is already on the screen.
     asked.show(server, _show_tools if server.login_url else _show)
-    if wait and (server.login_required or server.error):
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(wait and (server.login_required or server.error))
 
 
 def _wait_for_login(asked: Asked, begun: McpServer) -> None:
-    """Until the browser was back, and the server is asked for its tools for that. Ends the command where there was no login."""
+    """Waits until the browser is back and the server was asked for its tools. Exit code 1 if there was no login."""
     before, left_s = begun, _EXCHANGE_S
     while left_s > 0:
         time.sleep(_LOOK_AGAIN_S)
@@ -171,8 +164,7 @@ def _wait_for_login(asked: Asked, begun: McpServer) -> None:
         else:
             left_s -= _LOOK_AGAIN_S
     remedy = f"Begin another one: toolagent mcp login {begun.name}"
-    show_failure(f"There was no login: it was refused, its time is over, or another one was begun. {remedy}")
-    raise typer.Exit(ExitCode.FAILED)
+    fail_if(True, f"There was no login: it was refused, its time is over, or another one was begun. {remedy}")
 
 
 def _show(server: McpServer) -> None:
@@ -182,7 +174,7 @@ def _show(server: McpServer) -> None:
 
 
 def _show_tools(server: McpServer) -> None:
-    show_plain(f"{server.name}: {len(server.tool_ids)} tools, as of {moment(server.refreshed_at) if server.refreshed_at else 'never'}")
+    show_plain(f"{server.name}: {len(server.tool_ids)} tools, as of {_refreshed(server)}")
     for tool_id in server.tool_ids:
         show_plain(f"  {tool_id}")
     for one in server.waiting:
@@ -197,14 +189,17 @@ def _show_all(found: McpServers) -> None:
 
 
 def place_of(spec: McpServerSpec) -> str:
-    """Its URL or command in one line, cut where it is long: a command may have a program among its arguments."""
+    """The URL or command in one short line. The arguments of a command may contain a whole program."""
     place = " ".join((spec.url or " ".join((spec.command or "", *spec.args))).split())
     return place if len(place) <= _SHOWN else f"{place[: _SHOWN - 1]}…"
 
 
+def _refreshed(server: McpServer) -> str:
+    return moment(server.refreshed_at) if server.refreshed_at else "never"
+
+
 def _row(server: McpServer) -> Iterable[Cell]:
     yield cell(server.name, "bold")
-    yield from (str(len(server.tool_ids)), str(len(server.waiting)), str(len(server.gone)), str(server.left_out_total))
-    yield moment(server.refreshed_at) if server.refreshed_at else "never"
-    yield place_of(server.spec)
+    yield from map(str, (len(server.tool_ids), len(server.waiting), len(server.gone), server.left_out_total))
+    yield from (_refreshed(server), place_of(server.spec))
     yield cell(server.error, "red") if server.error else ""

@@ -27,11 +27,11 @@ def stdio(
     tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.", show_default=False)] = None,
     namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.", show_default=False)] = None,
     group: Annotated[str | None, typer.Option(help="Only tools of this group.", show_default=False)] = None,
-    search: Annotated[bool, typer.Option("--search", help="Three tools that find, describe and call the others, instead of all.")] = False,
+    search: Annotated[bool, typer.Option("--search", help="Instead of all tools, three that find, describe and call the others.")] = False,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
-    """Serve MCP on stdin and stdout: the tools of the service, for a client that starts its servers.
+    """Serve the tools of the service as MCP on stdin and stdout, for a client that starts its MCP servers.
 
     `toolagent mcp stdio --group office`
     """
@@ -48,7 +48,7 @@ async def _bridge(url: str, api_key: str | None, path: str) -> None:
 
 
 async def _lines() -> AsyncIterator[str]:
-    # A file, and /dev/null, can be read at once and cannot be waited for.
+    # An event loop cannot wait for a file or /dev/null; reading them does not block.
     if not (stat.S_ISFIFO(mode := os.fstat(sys.stdin.fileno()).st_mode) or stat.S_ISSOCK(mode) or sys.stdin.isatty()):
         while line := sys.stdin.buffer.readline(_LONGEST_LINE + 2):
             if len(line.rstrip(b"\n")) > _LONGEST_LINE:
@@ -70,6 +70,6 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _write(line: str) -> None:
-    """In UTF-8 whatever the locale. Half a surrogate pair, which UTF-8 cannot hold, becomes `?`."""
+    """Writes UTF-8 in any locale. A lone surrogate, which UTF-8 cannot hold, becomes `?`."""
     sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
     sys.stdout.buffer.flush()

@@ -1,4 +1,4 @@
-"""`toolagent new-tool`: a script tool to begin with, and a test that runs."""
+"""`toolagent new-tool`: writes a new script tool with a test that passes."""
 
 import json
 import re

@@ -1,9 +1,9 @@
-"""From words of the command line to parameters of a tool, by the tool's input schema."""
+"""Turns words of the command line into parameters of a tool, by the tool's input schema."""
 
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -13,7 +13,7 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.core.parameter_schemas import is_file, items_schema, property_schema, types_of
 from toolagent.core.schemas import kind_of
 
-__all__ = ["ParameterError", "Upload", "parse_json", "parse_object", "parse_parameters", "require_text", "with_uploads"]
+__all__ = ["ParameterError", "Upload", "named_values", "parse_json", "parse_parameters", "require_text", "with_uploads"]
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
@@ -22,11 +22,11 @@ ReadText = Callable[[str], str]
 
 
 class ParameterError(ValueError):
-    """What was typed cannot be made into parameters; the message says which word and what to write instead."""
+    """The words cannot be turned into parameters. The message names the word and says what to write instead."""
 
 
 class Upload(str):
-    """The path of a local file, standing where the id of its upload belongs."""
+    """The path of a local file, in the place of the id of its upload."""
 
     __slots__ = ()
 
@@ -44,15 +44,15 @@ class _Word:
 
 
 def parse_parameters(words: Sequence[str], schema: JsonSchema, read_text: ReadText, base: str | None = None) -> dict[str, JsonValue]:
-    """The parameters that `words` (`k=v`, `k=@file`, `k:=json`, or one JSON object) mean under `schema`.
+    """Reads `words` (`k=v`, `k=@file`, `k:=json`, or one JSON object) by `schema`.
 
-    `base` is JSON text of an object that the words complete or override. `read_text` gives a file's text or raises ParameterError.
-    A file to be uploaded is an `Upload` in the answer: pass it through `with_uploads`. Raises ParameterError.
+    The words complete or override `base`, the JSON text of an object. `read_text` gives a file's text or raises ParameterError.
+    A file to upload is an `Upload` in the result: pass the result through `with_uploads`. Raises ParameterError.
     """
-    params = parse_object(base, "--params") if base is not None else {}
+    params = _object(base, "--params") if base is not None else {}
     wholes = [word for word in words if word.lstrip().startswith("{")]
     for whole in wholes:
-        params |= parse_object(whole, "the JSON object")
+        params |= _object(whole, "the JSON object")
     named: dict[str, list[_Word]] = {}
     for word in (_split(word) for word in words if word not in wholes):
         named.setdefault(word.name, []).append(word)
@@ -62,16 +62,18 @@ def parse_parameters(words: Sequence[str], schema: JsonSchema, read_text: ReadTe
     return params
 
 
-def parse_object(text: str, what: str) -> dict[str, JsonValue]:
-    """JSON text that must hold an object; `what` names it in the ParameterError."""
-    value = parse_json(text, what)
-    if not isinstance(value, dict):
-        raise ParameterError(f'{what} must hold a JSON object, such as {{"text": "hello"}}, not {kind_of(value)}.')
-    return value
+def named_values(words: Iterable[str] | None, option: str) -> dict[str, str]:
+    """The values of a repeated option of the form NAME=VALUE. Raises ParameterError."""
+    found: dict[str, str] = {}
+    for word in words or ():
+        name, equals, found[name] = word.partition("=")
+        if not (equals and name):
+            raise ParameterError(f"{option} {word!r} does not have the form NAME=VALUE.")
+    return found
 
 
 def parse_json(text: str, what: str) -> JsonValue:
-    """Strict JSON: no NaN, no numbers beyond a double. `what` names it in the ParameterError."""
+    """Strict JSON: no NaN, no numbers beyond a double. The ParameterError calls the text `what`."""
     try:
         return cast("JsonValue", json.loads(text.removeprefix("\ufeff"), parse_constant=_refuse_constant, parse_float=_finite))
     except json.JSONDecodeError as error:
@@ -83,7 +85,7 @@ def parse_json(text: str, what: str) -> JsonValue:
 
 
 def with_uploads(params: dict[str, JsonValue], upload: Callable[[Upload], str]) -> dict[str, JsonValue]:
-    """The same parameters with each file's id in the place of its path."""
+    """The parameters with each `Upload` replaced by its file's id."""
 
     def replaced(value: JsonValue) -> JsonValue:
         if isinstance(value, Upload):
@@ -94,8 +96,8 @@ def with_uploads(params: dict[str, JsonValue], upload: Callable[[Upload], str]) 
 
 
 def require_text(params: dict[str, JsonValue]) -> None:
-    """Bytes that are not UTF-8 arrive as lone surrogates, which no JSON text can carry. Raises ParameterError for the first such one."""
-    # The path of an upload is not sent, so it may be any bytes.
+    """Raises ParameterError for bytes that are not UTF-8. Python reads them as lone surrogates, which JSON cannot carry."""
+    # The path of an upload is not sent, so any bytes are allowed in it.
     for name, value in with_uploads(params, lambda _: "").items():
         try:
             json.dumps({name: value}, ensure_ascii=False).encode()
@@ -103,6 +105,13 @@ def require_text(params: dict[str, JsonValue]) -> None:
             raise ParameterError(f"{name!r} holds characters that are not valid UTF-8.") from error
         except RecursionError as error:
             raise ParameterError(f"{name!r} is nested too deeply.") from error
+
+
+def _object(text: str, what: str) -> dict[str, JsonValue]:
+    value = parse_json(text, what)
+    if not isinstance(value, dict):
+        raise ParameterError(f'{what} must hold a JSON object, such as {{"text": "hello"}}, not {kind_of(value)}.')
+    return value
 
 
 def _split(word: str) -> _Word:
@@ -127,7 +136,7 @@ def _value(words: list[_Word], schema: JsonSchema, read_text: ReadText) -> JsonV
 
 
 def _is_whole(word: _Word, types: frozenset[str], schema: JsonSchema) -> bool:
-    """Whether one word means the whole value rather than the only item of a list."""
+    """Whether one word is the whole value, not the only item of a list."""
     if word.from_file:
         return not is_file(items_schema(schema))
     return "string" in types or word.text.lstrip().startswith("[") or word.text == "null"
@@ -143,7 +152,7 @@ def _one(word: _Word, schema: JsonSchema, read_text: ReadText) -> JsonValue:
 
 
 def _coerced(word: _Word, text: str, types: frozenset[str]) -> JsonValue:
-    # A string stays a string, even when it looks like a number; `:=` is there for the rest.
+    # A string stays a string, even if it looks like a number; `:=` is for other values.
     if not types or "string" in types:
         return text
     stripped = text.strip()

@@ -1,4 +1,4 @@
-"""What a tool may see and use, line by line."""
+"""The permissions of a tool, line by line."""
 
 from collections.abc import Iterator
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ _MIB = 1_048_576
 
 
 def granted(tool: ToolDetail) -> Iterator[tuple[str, str]]:
-    """What it asks for, which is the most that it gets: a name and what it is. Nothing of tools that no sandbox holds."""
+    """Name and value of each permission that the tool asks for. Tools outside the sandbox have none."""
     servers = [urlsplit(server).netloc for source in tool.sources for server in source.traits.servers[:1]]
     if servers:
         yield "sends to", _listed(tuple(dict.fromkeys(servers)))

@@ -1,4 +1,4 @@
-"""What a person sees: data on stdout, messages on stderr."""
+"""Prints for a person: data on stdout, messages on stderr."""
 
 import json
 import sys
@@ -76,7 +76,7 @@ def as_json(contract: Contract) -> JsonValue:
 
 
 def show_json(value: JsonValue) -> None:
-    """Pretty JSON on stdout; escaped where the terminal's encoding lacks a character."""
+    """Pretty JSON on stdout, escaped if the terminal's encoding lacks a character."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     try:
         text.encode(sys.stdout.encoding or "utf-8")
@@ -89,7 +89,7 @@ def show_json(value: JsonValue) -> None:
 
 
 def show_plain(line: str) -> None:
-    """A line of data, as it is: no markup, and nothing a terminal would obey."""
+    """A line of data without markup and control characters."""
     typer.echo(cell(line).plain)
 
 
@@ -98,7 +98,7 @@ def show_contract(contract: Contract) -> None:
 
 
 def show_note(message: str, style: str = "") -> None:
-    """A message on stderr, its lines never broken."""
+    """A message on stderr, without line breaks of our own."""
     Console(stderr=True).print(cell(message, style), soft_wrap=True, highlight=False)
 
 
@@ -140,14 +140,10 @@ def show_tool(tool: ToolDetail) -> None:
     console.print(cell(tool.tool_id, "bold"), cell(f"· {tool.name} · {tool.version} · {tool.category} · {tool.backend_runtime.value}"))
     console.print(cell(tool.description or "(no description)"), soft_wrap=True)
     show_rows(("parameter", "type", "required", "default", "description"), _parameters(tool))
-    console.print(cell(f"output: {_output(tool)}"), soft_wrap=True)
-    console.print(cell(f"limits: {_limits(tool)}"), soft_wrap=True)
-    for name, what in granted(tool):
-        console.print(cell(f"{name}: {what}"), soft_wrap=True)
     reason = f" ({tool.route.last_error})" if tool.route.last_error else ""
-    console.print(cell(f"state: {tool.route.state.value}{reason}"), soft_wrap=True)
-    console.print(cell("example:"))
-    console.print(cell(f"  {call_line(tool)}"), soft_wrap=True)
+    facts = (("output", _output(tool)), ("limits", _limits(tool)), *granted(tool), ("state", f"{tool.route.state.value}{reason}"))
+    for line in (*(f"{name}: {what}" for name, what in facts), "example:", f"  {call_line(tool)}"):
+        console.print(cell(line), soft_wrap=True)
 
 
 def table_of_health(health: Health) -> Table:
@@ -183,17 +179,16 @@ def show_batch(batch: BatchResult) -> None:
 
 
 def show_rows(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """A table of plain texts; states have their colours."""
+    """A table of plain texts, with coloured states."""
     show_table(table_of(columns, rows))
 
 
 def show_table(table: RenderableType) -> None:
-    """What `table_of` gives."""
     _console().print(table)
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Table:
-    """What `show_rows` shows."""
+    """The table of `show_rows`."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -203,7 +198,7 @@ def table_of(columns: Sequence[str], rows: Iterable[Iterable[Cell]]) -> Table:
 
 
 def show_lines(columns: Sequence[str], rows: Iterable[Sequence[Cell]]) -> None:
-    """`show_rows` with one line a row: at a terminal the last column takes what is left of the line, and is cut there."""
+    """`show_rows` with one line for each row. At a terminal, the last column is cut at the end of the line."""
     console = _console()
     table = Table(box=None, pad_edge=False, header_style="bold", expand=console.is_terminal)
     for column in columns[:-1]:
@@ -251,7 +246,7 @@ def describe_error(result: ToolResult) -> str:
 
 
 def cell(text: str, style: str = "") -> Text:
-    """Text of the service as it is: no markup, and nothing a terminal would obey."""
+    """Text of the service, without markup and with escaped control characters."""
     return Text("".join(char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text), style=style)
 
 

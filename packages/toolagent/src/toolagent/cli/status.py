@@ -1,4 +1,4 @@
-"""The command that shows how the service is, once or as a live table."""
+"""The command that shows the state of the service, once or as a live table."""
 
 import json
 import time
@@ -15,14 +15,13 @@ from rich.live import Live
 from rich.text import Text
 
 from toolagent.cli.asking import Asked, asking
-from toolagent.cli.failures import ExitCode
+from toolagent.cli.failures import ExitCode, fail_if
 from toolagent.cli.hosts import table_of_hosts
 from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.render import (
     as_json,
     cell,
     moment,
-    show_failure,
     show_json,
     show_note,
     show_table,
@@ -42,12 +41,12 @@ __all__ = ["status"]
 
 _SHORTEST_S = 0.2
 _LONGEST = 200
-"""Of what an alert says; tools and providers may say much. `--json` has all of it."""
+"""Characters of an alert that are shown. `--json` has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What the service said of itself at one moment."""
+    """The state of the service at one moment."""
 
     health: Health
     routes: tuple[ToolRoute, ...]
@@ -60,12 +59,11 @@ class _Seen:
 
     @property
     def document(self) -> JsonValue:
-        tools: list[JsonValue] = [as_json(route) for route in self.routes]
         return {
             "health": as_json(self.health),
             "system": as_json(self.system),
-            "hosts": [as_json(host) for host in self.hosts.hosts],
-            "tools": tools,
+            "hosts": [*map(as_json, self.hosts.hosts)],
+            "tools": [*map(as_json, self.routes)],
         }
 
 
@@ -73,11 +71,11 @@ class _Seen:
 def status(
     asked: Asked,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=_SHORTEST_S, help="Between two looks of --watch.")] = 2.0,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=_SHORTEST_S, help="Time between two updates of --watch.")] = 2.0,
 ) -> None:
-    """Show whether the service is healthy, its hosts, sessions, repairs, and the tools that run. Exit code 1 when it is not.
+    """Show the health of the service, its hosts, sessions, repairs and running tools. Exit code 1 if it is not healthy.
 
-    With --watch it is a live table, which waits for a service that is away. Piped, each look is printed; with --json as one line.
+    With --watch it is a live table, which waits for a service that is away. In a pipe, each update is printed; with --json on one line.
 
     `toolagent status`
 
@@ -93,9 +91,7 @@ def status(
         _show(seen)
         if not seen.running:
             show_note("No tool is running.")
-    if seen.health.status != "ok":
-        show_failure("The service is not ready; the checks say why.")
-        raise typer.Exit(ExitCode.FAILED)
+    fail_if(seen.health.status != "ok", "The service is not ready; the checks say why.")
 
 
 def _seen(service: ToolAgentHttp) -> _Seen:
@@ -121,7 +117,7 @@ def _watched(asked: Asked, every_s: float) -> None:
 
 
 class _Lines:
-    """Each look one after the other; that the service is away is said once, on stderr."""
+    """Prints one update after the other. Stderr says once that the service is away."""
 
     def __init__(self, show: Callable[[_Seen], None]) -> None:
         self._show, self._is_away = show, False
@@ -137,7 +133,7 @@ class _Lines:
 
 
 class _Screen:
-    """The last look, and since when there is none."""
+    """Shows the last update, and for how long there was none."""
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -175,7 +171,7 @@ def _spaced(seen: _Seen) -> Iterator[RenderableType]:
 
 
 def _parts(seen: _Seen) -> Iterator[RenderableType]:
-    """A table for each thing of which there is any."""
+    """The tables, without empty ones."""
     system = seen.system
     yield table_of_health(seen.health)
     yield table_of(("what", "how many"), _counts(system))

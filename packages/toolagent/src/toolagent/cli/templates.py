@@ -10,7 +10,7 @@ __all__ = ["TEMPLATES", "Template"]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """`test` has `@TOOL_FILE@` where the name of the tool's file belongs; `test_command` runs it in the tool's folder."""
+    """In `test`, `@TOOL_FILE@` stands for the name of the tool's file. `test_command` runs the test in the tool's folder."""
 
     script_name: str
     script: str

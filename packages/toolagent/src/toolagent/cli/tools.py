@@ -1,4 +1,4 @@
-"""The commands that show what tools there are."""
+"""The commands that list tools and show one."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The command that shows how a tool is used."""
+"""The command that shows how often a tool was used."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ __all__ = ["usage"]
 def usage(
     asked: Asked,
     tool: Tool,
-    hours: Annotated[float | None, typer.Option(min=0.01, max=87_600, help="Only calls of the last so many hours; default: all.")] = None,
+    hours: Annotated[float | None, typer.Option(min=0.01, max=87_600, help="Only calls within so many hours; default: all.")] = None,
 ) -> None:
     """Show how often a tool was called, how long it took, and how often it failed.
 

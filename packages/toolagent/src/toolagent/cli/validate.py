@@ -1,4 +1,4 @@
-"""`toolagent validate`: what is wrong with files of tools, without a service."""
+"""`toolagent validate`: checks files of tools without a service."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ def validate(
         typer.Option(
             envvar="TOOL_AGENT_DATA_DIR",
             show_default=False,
-            help="The data folder of the service; unset: that in which FILE or DIR lies (it has `tools` in it), else `data`.",
+            help="The data folder of the service; by default the folder with `tools` that contains FILE or DIR, else `data`.",
         ),
     ] = None,
     script_root: Annotated[
@@ -61,7 +61,7 @@ def validate(
         typer.Option(
             envvar="TOOL_AGENT_SCRIPT_ROOT",
             show_default=False,
-            help="Where scripts are that are not beside their file; unset: `scripts` in the data folder.",
+            help="The folder of scripts that are not beside their file; by default `scripts` in the data folder.",
         ),
     ] = None,
     json_output: AsJson = False,
@@ -96,7 +96,7 @@ def _files(target: Path) -> list[Path]:
         if not target.exists():
             raise ParameterError(f"There is nothing at {str(target)!r}.")
         return [target]
-    # Of several names of one file the first counts.
+    # The first of several names of one file counts.
     found = {real(path): path for path in sorted([*files_below(target), *yaml_forms(target)], reverse=True)}
     if not found:
         raise ParameterError(f"There is no *{SUFFIX} in {str(target)!r}.")
@@ -104,7 +104,7 @@ def _files(target: Path) -> list[Path]:
 
 
 def _data_dir_of(target: Path) -> Path:
-    """As the service would find it that has the target in its catalog."""
+    """The data folder of a service whose catalog contains the target."""
     place = target.absolute()
     around = (folder for folder in (place, *place.parents) if (folder / _TOOLS).is_dir())
     return next((folder for folder in around if folder == place or place.is_relative_to(folder / _TOOLS)), Path("data"))
@@ -112,11 +112,11 @@ def _data_dir_of(target: Path) -> Path:
 
 def _checked(path: Path, script_root: Path) -> _Checked:
     if path.suffix in {".yaml", ".yml"}:
-        return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", YAML_FORM, Place(1, 1))])
+        return _unread(path, YAML_FORM)
     try:
         read = read_tool_file(text_of(path), _RULES)
     except NotReadError as error:
-        return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", str(error), Place(1, 1))])
+        return _unread(path, str(error))
     faults = [*read.faults]
     if not path.name.endswith(SUFFIX):
         faults.append(FileFault("$", f"A service loads only files whose names end in {SUFFIX}.", Place(1, 1)))
@@ -129,16 +129,17 @@ def _checked(path: Path, script_root: Path) -> _Checked:
     return _Checked(path, read, faults, script)
 
 
+def _unread(path: Path, reason: str) -> _Checked:
+    return _Checked(path, ReadToolFile(None, {}, ()), [FileFault("$", reason, Place(1, 1))])
+
+
 def _compare(checked: Sequence[_Checked]) -> None:
-    """What is wrong with files only beside others."""
-    scripts = {
-        str(one.path): (one.read.file.tool_id, one.script) for one in checked if one.read.file is not None and one.script is not None
-    }
-    anothers = anothers_scripts(scripts)
-    for one in checked:
-        if (fault := anothers.get(str(one.path))) is not None:
-            one.faults.append(one.read.fault(("handler", "files", fault[0]), fault[1]))
-    by_name = {str(one.path): one for one in checked if not one.faults}
+    """Adds the faults that follow from other files."""
+    every = {str(one.path): one for one in checked}
+    scripts = {name: (one.read.file.tool_id, one.script) for name, one in every.items() if one.read.file is not None and one.script}
+    for name, (index, reason) in anothers_scripts(scripts).items():
+        every[name].faults.append(every[name].read.fault(("handler", "files", index), reason))
+    by_name = {name: one for name, one in every.items() if not one.faults}
     files = {name: file for name, one in by_name.items() if (file := one.read.file) is not None}
     nodes = {name: Node(file.tool_id, file.version, file.dependencies) for name, file in files.items()}
     twins = doubles(nodes, {})

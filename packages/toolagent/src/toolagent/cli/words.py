@@ -1,25 +1,14 @@
-"""What the service says, in the words of the command line: a person at a terminal has no use for `POST /files`."""
+"""Rewrites messages of the service for the command line: commands and options instead of requests and fields."""
 
 import re
-from collections.abc import Callable, Mapping
 
 from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.http import Problem
 
 __all__ = ["problem_told", "result_told", "spoken"]
 
-_OPTIONS: Mapping[str, str] = {
-    "task_spec.tool_name": "--name",
-    "task_spec.repo_url": "--repo",
-    "task_spec.runtime": "--runtime",
-    "task_spec.examples": "--example",
-    "task_spec.description": "the description",
-    "Idempotency-Key": "--key",
-}
-"""Fields of requests that the command line has other names for."""
-
 _NAMED = re.compile(r"\$\.([A-Za-z_][\w-]*)")
-_UPLOAD = r"(?i:upload) (?:it|one|the file)( again)?,? with POST /files(?: and give (?:its id|the id that is answered))?"
+_UPLOAD = re.compile(r"([Uu])pload (?:it|one|the file)( again)?,? with POST /files(?: and give (?:its id|the id that is answered))?")
 _ID = r"([^\s/:,;)]+)"
 _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), words)
@@ -43,45 +32,41 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bPOST /create_tool builds one", "`toolagent create` builds one"),
         (r"\bunder the same Idempotency-Key\b", "with the same --key"),
         (r"\bwith this Idempotency-Key\b", "with this --key"),
+        (r"Idempotency-Key", "--key"),
+        (r"task_spec\.tool_name", "--name"),
+        (r"task_spec\.repo_url", "--repo"),
+        (r"task_spec\.runtime", "--runtime"),
+        (r"task_spec\.examples", "--example"),
+        (r"task_spec\.description", "the description"),
     )
 )
 
 
 def spoken(text: str) -> str:
-    """The text with commands and options in the place of requests and fields. A file is uploaded by `NAME=@FILE`."""
+    """The text with commands and options instead of requests and fields. A file is uploaded by `NAME=@FILE`."""
     named = _NAMED.search(text)
-    text = re.sub(_UPLOAD, _uploading(named.group(1) if named else "NAME"), text)
+    text = _UPLOAD.sub(rf"\1pload it\2 by {named.group(1) if named else 'NAME'}=@FILE", text)
     for pattern, words in _PHRASES:
         text = pattern.sub(words, text)
-    for field, option in _OPTIONS.items():
-        text = text.replace(field, option)
     return text
 
 
 def result_told(result: ToolResult) -> str:
-    """What is wrong with a call, each thing once."""
+    """The error of a call, without repetitions."""
     message = result.error.message if result.error else "The call failed and does not say why."
     issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
     return spoken(_once(message, issues))
 
 
 def problem_told(problem: Problem) -> str:
-    """What is wrong with a request, each thing once."""
+    """The error of a request, without repetitions."""
     return spoken(_once(problem.detail, [f"{issue.field}: {issue.message}" for issue in problem.errors]))
 
 
 def _once(message: str, issues: list[str]) -> str:
-    """An issue that the message is all about, or that stands in it beside others, is not said again."""
+    """The message and the issues. Issues that the message already contains are listed once."""
     if len(issues) == 1 and (issues[0] in message or issues[0].partition(": ")[2] in message):
         return message
     beginning = next((message.partition(f": {issue}")[0] for issue in issues if f": {issue}" in message), message)
     head = f"{beginning}:" if beginning != message else message
     return "\n".join((head, *(f"  {issue}" for issue in issues))) if issues else message
-
-
-def _uploading(name: str) -> Callable[[re.Match[str]], str]:
-    def replacement(found: re.Match[str]) -> str:
-        verb = "Upload" if found.group().startswith("U") else "upload"
-        return f"{verb} it{found.group(1) or ''} by {name}=@FILE"
-
-    return replacement

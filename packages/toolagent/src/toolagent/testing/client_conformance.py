@@ -1,4 +1,4 @@
-"""The promises of every client, as one check for the fake, the Temporal and the HTTP client.
+"""Checks the promises of every client: the fake, the Temporal and the HTTP client.
 
 The service must have a tool that returns its parameters, and no tool `no_such_tool`.
 """
@@ -17,7 +17,7 @@ __all__ = ["ClientUnderTest", "check_client"]
 
 
 class ClientUnderTest(Protocol):
-    """A client whose errors for refused calls and batches are turned into results (`refusal`: the reason for a batch)."""
+    """A client that returns refused calls and batches as results instead of raising errors."""
 
     async def run(self, call: ToolCall) -> ToolResult: ...
     async def start(self, call: ToolCall) -> str: ...
@@ -32,19 +32,14 @@ async def check_client(client: ClientUnderTest, echo: str) -> None:
     await _a_call_gives_its_result_again(client, echo)
     await _one_key_is_one_call(client, echo)
     await _a_started_call_can_be_followed(client, echo)
-    await _nobody_knows_a_task_that_nobody_started(client)
+    await _a_task_that_was_not_started_is_unknown(client)
     await _a_batch_keeps_its_order(client, echo)
     await _a_batch_that_stops_skips_the_rest(client, echo)
     await _one_key_is_one_batch(client, echo)
 
 
 def _call(tool_id: str, message: str, key: str | None = None) -> ToolCall:
-    caller = Caller(caller_id="conformance")
-    return (
-        ToolCall(tool_id=tool_id, params={"message": message}, caller=caller)
-        if key is None
-        else ToolCall(tool_id=tool_id, params={"message": message}, caller=caller, idempotency_key=key)
-    )
+    return ToolCall(tool_id=tool_id, params={"message": message}, caller=Caller(caller_id="conformance"), idempotency_key=key)
 
 
 async def _a_call_gives_its_result_again(client: ClientUnderTest, echo: str) -> None:
@@ -72,9 +67,9 @@ async def _a_started_call_can_be_followed(client: ClientUnderTest, echo: str) ->
     _require(await client.ended(call_id) == view, "a call that has ended stays as it is")
 
 
-async def _nobody_knows_a_task_that_nobody_started(client: ClientUnderTest) -> None:
+async def _a_task_that_was_not_started_is_unknown(client: ClientUnderTest) -> None:
     unknown = f"call-{uuid.uuid4().hex}"
-    _require(await client.task(unknown) is None, "a task nobody started is unknown")
+    _require(await client.task(unknown) is None, "a task that was not started is unknown")
     _require(not await client.cancel(unknown), "and cannot be cancelled")
 
 

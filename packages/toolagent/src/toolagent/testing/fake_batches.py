@@ -1,9 +1,9 @@
-"""Batches of the fake client: each is a task of the event loop that uses the fake's calls."""
+"""Batches of the fake client: each is an asyncio task that makes the fake's calls."""
 
 import asyncio
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -28,7 +28,7 @@ class _Batch:
     asked: ToolBatch
     calls: list[BatchedCall]
     at: datetime
-    end: asyncio.Task[None] | None = None
+    end: asyncio.Task[None] = field(init=False)
     cancelled: bool = False
 
 
@@ -51,8 +51,7 @@ class FakeBatches:
 
     async def end(self, batch_id: str) -> BatchEnd:
         batch = self._known[batch_id]
-        if batch.end is not None:
-            await asyncio.shield(batch.end)
+        await asyncio.shield(batch.end)
         return BatchEnd(batch_id=batch_id, calls=tuple(batch.calls), cancelled=batch.cancelled)
 
     async def result(self, batch_id: str) -> BatchResult:
@@ -62,22 +61,21 @@ class FakeBatches:
         batch = self._known.get(batch_id)
         if batch is None:
             return None
-        view = TaskView(
+        has_ended = batch.end.done()
+        return TaskView(
             task_id=batch_id,
-            status=TaskState.RUNNING,
+            status=state_of(await self.end(batch_id)) if has_ended else TaskState.RUNNING,
             started_at=batch.at,
+            ended_at=datetime.now(UTC) if has_ended else None,
             calls=tuple(batch.calls),
             progress=progress_of(batch.calls),
         )
-        if batch.end is None or not batch.end.done():
-            return view
-        return view.model_copy(update={"status": state_of(await self.end(batch_id)), "ended_at": datetime.now(UTC)})
 
     async def cancel(self, batch_id: str) -> bool:
         batch = self._known.get(batch_id)
         if batch is None:
             return False
-        batch.cancelled = batch.end is not None and not batch.end.done()
+        batch.cancelled = not batch.end.done()
         for call in batch.calls:
             if call.state is BatchedState.RUNNING:
                 await self._calls.cancel(call.call_id)
@@ -85,10 +83,8 @@ class FakeBatches:
 
     async def _run(self, batch: _Batch) -> None:
         places = range(len(batch.calls))
-        if batch.asked.ordered:
-            await self._lane(batch, places)
-        else:
-            await asyncio.gather(*(self._lane(batch, (place,)) for place in places))
+        lanes = [places] if batch.asked.ordered else [(place,) for place in places]
+        await asyncio.gather(*(self._lane(batch, lane) for lane in lanes))
 
     async def _lane(self, batch: _Batch, places: Iterable[int]) -> None:
         for place in places:

@@ -1,4 +1,4 @@
-"""Conversations without a service: the answer is what was said."""
+"""Conversations without a service: the answer repeats the message."""
 
 from dataclasses import dataclass, field
 
@@ -9,8 +9,7 @@ __all__ = ["FakeChats"]
 
 @dataclass
 class FakeChats:
-    """`said` are the messages, each once, `closed` the chats that were to end; `failure` is raised instead of an answer. Answers have
-    `task_ids`."""
+    """`said` has each message once, `closed` the closed chats. Answers have `task_ids`. `failure` is raised instead of an answer."""
 
     said: dict[str, ChatMessage] = field(default_factory=dict[str, ChatMessage])
     closed: list[str] = field(default_factory=list[str])

@@ -22,12 +22,14 @@ from toolagent.testing.fake_sessions import FakeSessions
 
 __all__ = ["FakeToolAgentClient", "Script", "echo"]
 
+_AWAY = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
+
 Script = Callable[[ToolCall, str], ToolResult | None]
-"""How a call with that id ends at once; None: it goes on until `finish` or `cancel`."""
+"""The immediate result of a call with that id; None: the call runs until `finish` or `cancel`."""
 
 
 def echo(call: ToolCall, call_id: str) -> ToolResult:
-    """Returns a success with the call's parameters."""
+    """A success with the call's parameters."""
     return succeeded(call_id, call.tool_id, call.params, datetime.now(UTC), execution_time=0.0, metadata={})
 
 
@@ -42,8 +44,7 @@ class _Started:
 class FakeToolAgentClient:
     """`away` simulates a Temporal server that does not answer, `control_error` a host that fails a control request.
 
-    `controls` has the control requests, `making` the tasks that make tools, `sessions` those of groups, `chats` conversations.
-    Started calls are kept as long as the client.
+    `controls` has the control requests. The client keeps all started calls.
     """
 
     script: Script = echo
@@ -92,7 +93,7 @@ class FakeToolAgentClient:
         return await (await self.start_batch(batch, batch_id)).result()
 
     async def callback(self, task_id: str) -> CallbackView | None:
-        """A fake delivers nothing: it stays pending."""
+        """Always pending, since the fake delivers nothing."""
         known = self._started.get(task_id)
         return CallbackView(state=CallbackState.PENDING, event_id=f"{task_id}:ended") if known and known.call.callback_url else None
 
@@ -143,7 +144,7 @@ class FakeToolAgentClient:
         """Raises ControlFailedError with `control_error`, or while away."""
         self.controls.append(control)
         if self.away:
-            raise ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer."))
+            raise ControlFailedError(_AWAY)
         if self.control_error is not None:
             raise ControlFailedError(self.control_error)
         if control.action is not ControlAction.START:
@@ -157,5 +158,4 @@ class FakeToolAgentClient:
 
     def _require_presence(self, call_id: str, tool_id: str = "") -> None:
         if self.away:
-            error = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal does not answer.")
-            raise AnswerPendingError(failed(call_id, tool_id, error, datetime.now(UTC)))
+            raise AnswerPendingError(failed(call_id, tool_id, _AWAY, datetime.now(UTC)))

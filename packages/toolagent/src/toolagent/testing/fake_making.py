@@ -1,4 +1,4 @@
-"""Tasks of the fake client: it records starts, cancellations and messages, and makes nothing."""
+"""Making tasks of the fake client: it records starts, cancellations and messages, and makes nothing."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Sessions of groups without a service: what is launched is what it was asked with."""
+"""Sessions of groups without a service: a launch returns its parameters."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ __all__ = ["FakeSessions"]
 
 @dataclass
 class FakeSessions:
-    """`opened` and `runs` have what was asked, `views` the sessions as they are. `steps` are the tools that run; none: all.
+    """`opened` and `runs` have the requests, `views` the current sessions. `steps` are the tools that may run; empty: all.
 
-    `is_gone` says whether whoever opened one last still waits.
+    `is_gone` tells whether the caller of the last `open` has left.
     """
 
     opened: list[OpenSession] = field(default_factory=list[OpenSession])
@@ -31,16 +31,14 @@ class FakeSessions:
     async def open(self, request: OpenSession, *, again: bool = False, is_gone: Callable[[], Awaitable[bool]] | None = None) -> SessionView:
         """Raises SessionRefusedError."""
         self.is_gone = is_gone
-        ended = self.views.get(request.session_id)
-        if ended is not None and ended.ended_at is not None and not again:
+        known = self.views.get(request.session_id)
+        if known is not None and known.ended_at is None:
+            return known
+        if known is not None and not again:
             raise SessionRefusedError(names.SESSION_OVER, f"Session {request.session_id} has ended.")
-        if ended is not None and ended.ended_at is not None:
-            del self.views[request.session_id]
-        elif ended is not None:
-            return ended
         self.opened.append(request)
         at = datetime.now(UTC)
-        view = SessionView(
+        view = self.views[request.session_id] = SessionView(
             session_id=request.session_id,
             group_id=request.group.group_id,
             state=SessionState.READY,
@@ -51,13 +49,11 @@ class FakeSessions:
             used_at=at,
             lease_ends_at=at + timedelta(seconds=request.lease_s) if request.lease_s else None,
         )
-        return self.views.setdefault(request.session_id, view)
+        return view
 
     async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
         """Raises SessionRefusedError."""
-        view = self.views.get(session_id)
-        if view is None or view.state is not SessionState.READY:
-            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} takes no runs.")
+        view = await self.renew(group_id, session_id)
         if self.steps and run.tool_id not in {None, *self.steps}:
             raise SessionRefusedError(ErrorType.VALIDATION_ERROR, f"Group {group_id!r}: {run.tool_id!r} does not run in it.")
         self.runs.append(run)
@@ -68,13 +64,13 @@ class FakeSessions:
     async def stop(self, group_id: str, session_id: str) -> SessionView:
         """Raises SessionRefusedError."""
         if session_id not in self.views:
-            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} of {group_id} never was.")
+            raise SessionRefusedError(names.SESSION_OVER, f"There is no session {session_id} of {group_id}.")
         ended = {"state": SessionState.STOPPED, "end": SessionEnd.ASKED, "ended_at": datetime.now(UTC)}
         self.views[session_id] = self.views[session_id].model_copy(update=ended)
         return self.views[session_id]
 
     async def stop_left(self, group_id: str, session_id: str, life: dict[str, JsonValue]) -> SessionView:
-        """It goes on with that life, to its stop. Raises SessionRefusedError."""
+        """Stops a session that continues from that recorded life. Raises SessionRefusedError."""
         left = SessionView.model_validate(life["view"])
         self.views[session_id] = left.model_copy(update={"session_id": session_id, "group_id": group_id})
         return await self.stop(group_id, session_id)

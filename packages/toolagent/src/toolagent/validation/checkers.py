@@ -1,4 +1,4 @@
-"""Runs expensive checks in processes with limits of time and memory: at most two at once, others wait."""
+"""Runs expensive checks in processes with limits of time and memory. At most two run at once; others wait."""
 
 import asyncio
 import atexit
@@ -23,11 +23,11 @@ __all__ = ["CHECK_MEMORY_BYTES", "CHECK_S", "REASONS_S", "Checked", "CheckersBus
 
 CHECK_S = 4.0
 REASONS_S = 1.0
-"""How long finding out why a value is not valid may take, when it is known that it is not."""
+"""Time limit for the reasons why a value is not valid, once that is known."""
 
 CHECK_MEMORY_BYTES = 1 << 30
 _PATIENCE_S = 4.0
-"""How long a check waits for its turn. With the check itself it is less than a step of a call may take."""
+"""How long a check waits for its turn. Together with the check, that is less than the time limit of a step of a call."""
 
 _AT_ONCE = 2
 _WAITING = 32
@@ -36,7 +36,7 @@ _PROGRAM = Path(__file__).with_name("checking_child.py")
 
 
 class CheckersBusyError(Exception):
-    """All processes are busy or closed; a retry may succeed."""
+    """All processes are busy or closed. A retry may succeed."""
 
     def __init__(self, message: str = f"Checking other values against their schemas takes longer than {_PATIENCE_S:g} s. Try again later."):
         super().__init__(message)
@@ -44,7 +44,7 @@ class CheckersBusyError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`valid` is None if the check did not finish, `found` if not all reasons were found. `error` is the library's."""
+    """`valid` is None if the check did not finish, `found` is None if the reasons are incomplete. `error` is the library's error."""
 
     valid: bool | None = None
     first: tuple[Found, ...] = ()
@@ -56,9 +56,9 @@ _LINE = TypeAdapter(Checked)
 
 
 def check(schema: str, value: JsonValue, most: int) -> Checked:
-    """`schema` is its text, `most` the wanted number of reasons. Blocks. Raises CheckersBusyError, OSError, RuntimeError."""
+    """Checks a value against the text of a schema, for at most `most` reasons. Blocks. Raises CheckersBusyError, OSError, RuntimeError."""
     try:
-        # Of JSON it would take ten times as long, in which no other thread does anything.
+        # JSON would take ten times as long, and would block all other threads.
         request = marshal.dumps((schema, value, most))
     except ValueError:
         return Checked(found=(("$", "The value is nested too deeply to be checked.", "limit"),))
@@ -67,7 +67,7 @@ def check(schema: str, value: JsonValue, most: int) -> Checked:
 
 
 async def check_soon(schema: str, value: JsonValue, most: int) -> Checked:
-    """As `check`, for an event loop."""
+    """`check` for an event loop."""
     try:
         async with asyncio.timeout(_PATIENCE_S + CHECK_S):
             return await asyncio.get_running_loop().run_in_executor(_all_checkers().threads, check, schema, value, most)
@@ -76,12 +76,12 @@ async def check_soon(schema: str, value: JsonValue, most: int) -> Checked:
 
 
 def end_checks() -> None:
-    """End all checks for good: running and waiting ones raise CheckersBusyError at once."""
+    """Ends all checks for good. Running and waiting checks raise CheckersBusyError at once."""
     _all_checkers().end()
 
 
 class _Checker:
-    """One process, started when it is needed and again after it was ended."""
+    """One process, started on demand, and again after its end."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
@@ -89,7 +89,7 @@ class _Checker:
         self._is_ended = False
 
     def end(self) -> None:
-        """From any thread. Whoever has its turn closes it."""
+        """Kills the process, from any thread. The thread that has its turn closes it."""
         with self._starting:
             self._is_ended = True
             if self._process is not None:
@@ -149,7 +149,7 @@ class _Checker:
 
 
 def _said(answers: IO[bytes]) -> Checked | None:
-    """One line of the program's; None when it has ended instead."""
+    """One line of the program; None if the program has ended."""
     line = answers.readline()
     return _LINE.validate_json(line) if line.endswith(b"\n") else None
 
@@ -162,17 +162,17 @@ def _killed_after(process: subprocess.Popen[bytes], seconds: float) -> Generator
         yield
     finally:
         expiry.cancel()
-        # It may be at it: the process has ended then before it is asked again.
+        # If the timer is just firing, wait, so that the process has ended before its next request.
         expiry.join()
 
 
 class _Checkers:
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(_WAITING, thread_name_prefix="check")
-        """Of our own: whatever else is done in threads does not wait behind these."""
+        """Separate threads, so that other work in threads does not wait for checks."""
         self._all = tuple(_Checker() for _ in range(_AT_ONCE))
         self._free = queue.LifoQueue[_Checker | None]()
-        """With None from its end on, for whoever comes."""
+        """Contains None after the end, so that later checks are refused."""
         for checker in self._all:
             self._free.put(checker)
 
@@ -196,7 +196,7 @@ class _Checkers:
         self._free.put(None)
 
     def close(self) -> None:
-        """When nobody uses them any more."""
+        """For the exit of the process."""
         self.end()
         for checker in self._all:
             checker.close()

@@ -1,8 +1,9 @@
-"""Checks a value against a schema with the library, and words its errors. Imports little: a program starts with it."""
+"""Checks a value against a schema with the library, and shortens its errors. Imports little, because a small program uses it."""
 
 import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import jsonschema_rs
@@ -15,7 +16,7 @@ Found = tuple[str, str, str]
 """JSON path, message, keyword."""
 
 METASCHEMA = json.dumps({"$ref": "https://json-schema.org/draft/2020-12/schema"})
-"""The schema of schemas, as text."""
+"""The text of the schema of schemas."""
 
 
 def _with_or_without_offset(name: str) -> Callable[[str], bool]:
@@ -24,13 +25,13 @@ def _with_or_without_offset(name: str) -> Callable[[str], bool]:
 
 
 _FORMATS = {name: _with_or_without_offset(name) for name in ("date-time", "time")}
-"""The common frameworks write local times under these, as pydantic does for a `datetime` without a time zone."""
+"""Common frameworks use these formats also for local times, as pydantic does for a `datetime` without a time zone."""
 
 
 @lru_cache(maxsize=2048)
 def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
-    """`schema` is its text. Raises ValueError for an invalid one."""
-    formats = schema != METASCHEMA  # of regular expressions the library tells more when it takes the schema
+    """The validator of the text of a schema. Raises ValueError for an invalid schema."""
+    formats = schema != METASCHEMA  # the library says more about a bad regular expression when it compiles the schema
     return jsonschema_rs.Draft202012Validator(
         json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True, formats=_FORMATS
     )
@@ -38,16 +39,11 @@ def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
 
 def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tuple[Found, ...]:
     """The first errors, with short messages."""
-    found: list[Found] = []
-    for error in errors:
-        if len(found) == most:
-            break
-        found.append((json_path(error.instance_path), short(error.message), _keyword(error)))
-    return tuple(found)
+    return tuple((json_path(error.instance_path), short(error.message), _keyword(error)) for error in islice(errors, most))
 
 
 def short(message: str, limit: int = 500) -> str:
-    """A message without the quoted value, which may be a megabyte."""
+    """The beginning and the end of a message: it may quote a value of a megabyte."""
     return message if len(message) <= limit else f"{message[: limit // 2]} … {message[-limit // 2 :]}"
 
 
@@ -56,5 +52,4 @@ def _refuse(uri: str) -> Any:
 
 
 def _keyword(error: jsonschema_rs.ValidationError) -> str:
-    words = [part for part in error.schema_path if isinstance(part, str)]
-    return words[-1] if words else ""
+    return next((part for part in reversed(error.schema_path) if isinstance(part, str)), "")

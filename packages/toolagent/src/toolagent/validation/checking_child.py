@@ -1,6 +1,6 @@
-"""The program that checks values against schemas within limits; see `checkers`. Usage: checking_child.py SECONDS BYTES.
+"""The program that checks values against schemas within limits (see `checkers`). Usage: checking_child.py SECONDS BYTES.
 
-It reads requests, each after its length, from stdin and answers in lines. It ends with stdin, and so with its owner.
+It reads requests from stdin, each after its length, and answers in lines. It ends at the end of stdin, and so with its parent.
 """
 
 import json
@@ -27,21 +27,21 @@ def main(seconds: int, memory: int) -> None:
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while len(size := requests.read(8)) == 8:
         used = resource.getrusage(resource.RUSAGE_SELF)
-        # At the limit its owner ends it; one whose owner has died ends by this.
+        # The parent ends this process at its limit. If the parent has died, this limit does.
         resource.setrlimit(resource.RLIMIT_CPU, (int(used.ru_utime + used.ru_stime) + seconds + _SPARE_S, resource.RLIM_INFINITY))
         try:
             _answer(requests.read(int.from_bytes(size, "big")), answers)
-        except BaseException:  # noqa: BLE001 - for lack of memory, or where the library gives up
+        except BaseException:  # noqa: BLE001 - no memory, or a panic of the library
             os._exit(_ENDED)
 
 
 def _answer(request: bytes, answers: BinaryIO) -> None:
-    """Whether the value is valid comes first: it may be known where finding out why not takes too long."""
-    schema, value, most = marshal.loads(request)  # noqa: S302 - of its owner
+    """Says first whether the value is valid, because the reasons may take too long."""
+    schema, value, most = marshal.loads(request)  # noqa: S302 - from the parent
     try:
         checker = validator(schema)
     except ValueError as error:
-        _say(answers, {"error": short(str(error).split("\n", 1)[0]) or "It is no JSON Schema."})
+        _say(answers, {"error": short(str(error).split("\n", 1)[0]) or "It is not a JSON Schema."})
         return
     try:
         valid = checker.is_valid(value)
@@ -49,7 +49,7 @@ def _answer(request: bytes, answers: BinaryIO) -> None:
         if not valid:
             _say(answers, {"first": _first(checker, value)})
             _say(answers, {"found": explained(checker.iter_errors(value), most)})
-    except ValueError as error:  # nested too deeply, or a text that is none
+    except ValueError as error:  # nested too deeply, or not valid text
         _say(answers, {"found": [("$", short(str(error)), "")]})
 
 

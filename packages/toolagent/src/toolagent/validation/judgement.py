@@ -1,8 +1,8 @@
-"""Estimates from a schema what checking values against it may cost.
+"""Estimates the cost of checking values against a schema.
 
-A look is one part of the schema applied to one place of a value. Parts that look at the same value and recurse into it multiply with
-every level of it; so do references that are chained by `anyOf` without any recursion. A text that a regular expression looks at, and
-a value that is compared with long lists, cost more than one.
+A look is the application of one part of the schema to one place of a value. Parts that look at the same value and recurse into it
+multiply the looks at every level; so do references that `anyOf` chains without recursion. A regular expression on a text, or the
+comparison of a value with a long list, costs more than one look.
 """
 
 import heapq
@@ -21,25 +21,25 @@ from toolagent.validation.schema_graph import Fork, Item, Label, Name, Part, Unr
 __all__ = ["MOST_PATTERNS", "Judgement", "judged", "pattern_size"]
 
 MOST_PATTERNS = 100_000
-"""The size of regular expressions, with all that is repeated written out, that are compiled in milliseconds."""
+"""The size of regular expressions, with repetitions written out, that compile in milliseconds."""
 
 _REFUSED = 50_000
-"""Looks at one place: with two branches that recurse this is reached in sixteen levels."""
+"""Looks at one place. Two recursive branches reach this number in sixteen levels."""
 
 _REFUSED_AT_ONCE = 2_000
-"""Looks at one place, without going into the value."""
+"""Looks at one place without descending into the value."""
 
 _MANY = 1_000
 _DEPTH = 256
 _STEPS = 2_000
 _WORK = 50_000
-"""Pairs of edges that are looked at, which takes a tenth of a second."""
+"""Pairs of edges that are compared, in a tenth of a second."""
 
 _FOLLOWED_PARTS = 5_000
 _SEARCHED_PARTS = 200_000
 _MOST_FACTS = 20
 _UNBOUNDED = re.compile(r"\(\?(?:[=!>]|<[=!])|\\[1-9kg]|[*+?}]\+")
-"""What regular expressions need backtracking for."""
+"""The parts of regular expressions that need backtracking."""
 
 _BACKTRACKING = 40_000
 _DIGITS = 6
@@ -48,9 +48,9 @@ _REPEATED = re.compile(r"\{(\d+)(?:,(\d*))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """`cost`: of each place of a value, in looks at most; None where it grows with the depth of values, or is not known.
+    """`cost`: the most looks at each place of a value; None if it grows with the depth of values, or is unknown.
 
-    `faults`: why no tool may be registered with it.
+    `faults`: why a tool with this schema is refused.
     """
 
     cost: int | None
@@ -58,7 +58,7 @@ class Judgement:
 
 
 def judged(schema: JsonSchema) -> Judgement:
-    """The schema has to be a usable one."""
+    """Judges a valid schema."""
     if pattern_size(schema) > MOST_PATTERNS or _is_large(schema):
         return Judgement(None)
     try:
@@ -85,7 +85,7 @@ def _fault(part: Part) -> ValidationIssue:
 
 
 def _is_large(schema: JsonSchema) -> bool:
-    """Whether following its references would take long itself."""
+    """Whether following the references would take long itself."""
     references = [part.get(word) for part in parts_of(schema) for word in ("$ref", "$dynamicRef") if word in part]
     searched = sum(not str(reference).startswith("#/") for reference in references)
     count = sum(1 for _ in parts_of(schema))
@@ -97,11 +97,11 @@ class _Cyclic(Exception):
 
 
 def _bound(root: JsonSchema) -> int | None:
-    """How many looks one place may take at most, quickly and not exactly; None where a part leads to itself, or it is many."""
+    """A quick upper bound of the looks at one place; None if a part leads to itself, or for many looks."""
     known: dict[int, tuple[int, int] | None] = {}
 
     def of(part: Part) -> tuple[int, int]:
-        """At the same value, and at any place in it."""
+        """Looks at the value itself, and at any place in it."""
         key = id(part.schema)
         if key in known:
             if (found := known[key]) is None:
@@ -139,14 +139,14 @@ class _Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A part with all that look at the same value with it."""
+    """A part, together with all parts that look at the same value."""
 
     looks: int
     edges: tuple[_Edge, ...]
 
 
 class _Exhausted(Exception):
-    """It takes too long to find out."""
+    """The walk takes too long."""
 
 
 class _TooMany(Exception):
@@ -156,7 +156,7 @@ class _TooMany(Exception):
 
 @dataclass
 class _Walk:
-    """Walks along all values at once, the dearest first. `is_sure`: counts only what surely comes together."""
+    """Walks along all possible values at once, the most expensive first. `is_sure`: counts only looks that surely coincide."""
 
     root: JsonSchema
     is_sure: bool
@@ -165,7 +165,7 @@ class _Walk:
     _work: int = 0
 
     def looks(self) -> int | Part | None:
-        """The most that a place takes; the part that takes more than `most`; None when that is not found out."""
+        """The most looks at a place; or the part with more than `most` looks; None if the walk does not find out."""
         order = count()
         begin = {id(self.root): (Part(self.root, "$"), 1)}
         waiting = [(-1, next(order), 0, begin)]
@@ -192,7 +192,7 @@ class _Walk:
         return dearest
 
     def _following(self, parts: Mapping[int, tuple[Part, int]]) -> Iterator[dict[int, tuple[Part, int]]]:
-        """What looks at one place inside, for every kind of place there is."""
+        """For every kind of place inside, the parts that look at it."""
         named: dict[Label, list[_Edge]] = defaultdict(list)
         others: list[_Edge] = []
         for part, times in parts.values():
@@ -239,7 +239,7 @@ class _Walk:
         return found
 
     def _at_once(self, part: Part, within: tuple[int, ...], forks: tuple[Fork, ...]) -> Iterator[tuple[Part, tuple[Fork, ...]]]:
-        """All that look at the same value, each as often as it does. One that leads to itself on the way is left out, as by the library."""
+        """All parts that look at the same value, with repetitions. Like the library, leaves out a part that leads to itself."""
         if id(part.schema) in within:
             return
         yield part, forks
@@ -256,7 +256,7 @@ def _summed(edges: Sequence[_Edge]) -> dict[int, tuple[Part, int]]:
 
 
 def _coexist(one: _Edge, other: _Edge, root: JsonSchema) -> bool:
-    """Whether one value can lead along both."""
+    """Whether one value can follow both edges."""
     branches = {fork.choice: fork for fork in one.forks}
     pairs = ((branches[fork.choice], fork) for fork in other.forks if fork.choice in branches)
     return not any(mine.index != its.index and _exclude(root, mine.branch, its.branch) for mine, its in pairs)
@@ -268,7 +268,7 @@ def _exclude(root: JsonSchema, one: JsonValue, other: JsonValue) -> bool:
 
 
 def _facts(root: JsonSchema, branch: JsonValue) -> Mapping[str, frozenset[str]]:
-    """The types that a branch allows, and the values of what is constant in it; by the path to either."""
+    """The allowed types and constant values of a branch, by path."""
     facts: dict[str, frozenset[str]] = {}
     if not isinstance(branch, dict):
         return facts
@@ -297,12 +297,12 @@ def _allowed(schema: JsonSchema) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def pattern_size(schema: JsonSchema) -> int:
-    """Of all regular expressions in it, with all that is repeated written out."""
+    """The size of all regular expressions in a schema, with repetitions written out."""
     return sum(_size(text) for part in parts_of(schema) for text in _patterns(part))
 
 
 def _own_cost(schema: JsonSchema) -> int:
-    """Of what a part says itself, in looks: lists that are walked through for each value, and regular expressions."""
+    """The cost of a part itself, in looks: for lists that are walked for each value, and regular expressions."""
     lengths = [_length(schema.get(word)) for word in ("required", "properties", "dependentRequired", "dependentSchemas")]
     values = schema.get("enum")
     compared = sum(not isinstance(value, str) for value in values) if isinstance(values, list) else 0

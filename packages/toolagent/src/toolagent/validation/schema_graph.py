@@ -1,4 +1,4 @@
-"""How a checker walks along a schema: which parts look at the same value, and which at what is inside of it."""
+"""How a checker walks along a schema: which parts look at the same value, and which look inside it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ __all__ = ["Fork", "Item", "Label", "Name", "Part", "Unresolved", "inside", "may
 _DATA = frozenset({"default", "examples", "enum", "const"})
 _THEN: JsonValue = {"type": "null"}
 _ELSE: JsonValue = {"type": "boolean"}
-"""Stand for what `then` and `else` apply to: nothing is both."""
+"""Stand for the conditions of `then` and `else`, which exclude each other."""
 
 _EVERYTHING = frozenset({"", ".*", "^.*$", "^", "$"})
 
@@ -30,7 +30,7 @@ class Part:
 
 
 class Unresolved(Exception):
-    """A reference that is not followed here, as to an identifier of its own."""
+    """A reference that is not followed here, such as one to an `$id`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Pattern:
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """Every property but those of these names, and those that these patterns match."""
+    """Every property except those with these names and those that match these patterns."""
 
     names: frozenset[str] = frozenset()
     patterns: frozenset[str] = frozenset()
@@ -53,7 +53,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Items of an array from one place on, up to another; the last is not included."""
+    """Items of an array from `first` to `end`, which is excluded."""
 
     first: int = 0
     end: int | None = None
@@ -69,7 +69,7 @@ Label: TypeAlias = Name | Pattern | Other | Item | Key
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One of several branches of a choice, which is known by its identity."""
+    """One of several branches of a choice. `choice` is the identity of the choice."""
 
     choice: int
     branch: JsonValue
@@ -77,7 +77,7 @@ class Fork:
 
 
 def parts_of(value: JsonValue) -> Iterator[JsonSchema]:
-    """Every object in a schema that may be a schema, without recursion: it may be deep."""
+    """Every object in a schema that may be a schema. Without recursion, because a schema may be deep."""
     waiting: list[JsonValue] = [value]
     while waiting:
         match waiting.pop():
@@ -100,7 +100,7 @@ def same(root: JsonSchema, part: Part) -> Iterator[tuple[Part, Fork | None]]:
         branches = schema.get(keyword)
         for inner, index in _listed(branches):
             yield Part(inner, f"{path}.{keyword}[{index}]"), None if keyword == "allOf" else Fork(id(branches), inner, index)
-    # The condition and what it leads to are both looked at; of those two only one is.
+    # `if` is always looked at; only one of `then` and `else` is.
     forks = {"not": None, "if": None, "then": Fork(id(schema), _THEN, 0), "else": Fork(id(schema), _ELSE, 1)}
     for keyword, fork in forks.items():
         if isinstance(inner := schema.get(keyword), dict):
@@ -110,7 +110,7 @@ def same(root: JsonSchema, part: Part) -> Iterator[tuple[Part, Fork | None]]:
 
 
 def inside(part: Part) -> Iterator[tuple[Label, Part]]:
-    """The parts that look at what is in the value, and at what of it."""
+    """The parts that look inside the value, with the labels of the places they look at."""
     schema, path = part.schema, part.path
     for name, inner in _named(schema, "properties"):
         yield Name(name), Part(inner, f"{path}.properties.{name}")
@@ -136,7 +136,7 @@ def inside(part: Part) -> Iterator[tuple[Label, Part]]:
 
 
 def meet(one: Label, other: Label) -> bool:
-    """Whether there is surely something that both look at."""
+    """Whether both surely have a place in common."""
     match one, other:
         case (Item(), Item()):
             return max(one.first, other.first) < min(_end(one), _end(other))
@@ -153,7 +153,7 @@ def meet(one: Label, other: Label) -> bool:
 
 
 def may_meet(one: Label, other: Label) -> bool:
-    """Whether there may be something that both look at."""
+    """Whether both may have a place in common."""
     match one, other:
         case (Pattern(), Pattern()) | (Other(), Other()):
             return True
@@ -173,7 +173,7 @@ def _end(item: Item) -> float:
 
 @lru_cache(maxsize=4096)
 def _matches(pattern: str, name: str) -> bool | None:
-    """None where that cannot be told: a pattern may be a stranger's, and only plain ones are tried here."""
+    """None if unknown: only plain patterns are tried here, because a pattern may come from a stranger."""
     if not re.fullmatch(r"\^?[\w\-./: ]*\$?", pattern, re.ASCII):
         return None
     return re.search(pattern.replace(".", r"[^\n]"), name) is not None
@@ -191,7 +191,7 @@ def _listed(held: JsonValue) -> Iterator[tuple[JsonSchema, int]]:
 
 
 def _target(root: JsonSchema, reference: str) -> Part | None:
-    """None for what is no schema with parts. Raises Unresolved."""
+    """The part that a reference names; None if it has no parts. Raises Unresolved."""
     own = root.get("$id")
     pointer = reference.removeprefix(own) if isinstance(own, str) else reference
     if pointer in ("", "#"):

@@ -1,6 +1,6 @@
 """Checks values against JSON Schemas, and schemas themselves. Schemas may not load other documents.
 
-Expensive checks run in a process with limits (`checkers`), ordinary ones at once.
+Expensive checks run in a process with limits (`checkers`), all others in this process.
 """
 
 import asyncio
@@ -20,19 +20,19 @@ from toolagent.validation.judgement import MOST_PATTERNS, Judgement, judged, pat
 __all__ = ["MAX_ISSUES", "find_issues", "issues_of", "schema_faults", "weight_of"]
 
 MAX_ISSUES = 100
-"""Nobody reads more, and a result has to fit into a workflow's history."""
+"""More issues help no reader, and a result must fit into a workflow's history."""
 
 _CHEAP = 200_000
-"""Looks that are taken at once: some milliseconds."""
+"""Looks that are taken in this process, within some milliseconds."""
 
 _CHEAP_REASONS = 2_000
-"""The same for finding out why a value is not valid: each reason quotes the value, and they are all made before the first one is told."""
+"""The same for the reasons. Each reason quotes the value, and the library makes all reasons before it returns the first."""
 
 _SOMEWHERE = "The value does not fit, and finding out where"
 _METASCHEMA_COST = 32
 _LARGE_SCHEMA = 20_000
 _READ_HERE = 200_000
-"""Characters of a schema whose reading by the library, in which nothing else happens, takes some hundredths of a second."""
+"""Characters of a schema that the library reads in some hundredths of a second. Meanwhile, it blocks all threads."""
 
 _DEPTH = 64
 _TEXT = 16
@@ -40,7 +40,7 @@ _WORD = 64
 
 
 def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-    """All faults of the value, each with its path, up to MAX_ISSUES. Blocks for seconds at most.
+    """The faults of the value, each with its path, up to MAX_ISSUES. Blocks for some seconds at most.
 
     Raises ValueError for an invalid schema, CheckersBusyError.
     """
@@ -50,7 +50,7 @@ def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ..
 
 
 async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-    """As `issues_of`, without blocking the event loop. Nobody changes the schema any more."""
+    """`issues_of` without blocking the event loop. The schema must not change any more."""
     text = text_of(schema)
     if not _judgement(text):
         await asyncio.to_thread(_judged, text)
@@ -59,7 +59,7 @@ async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationI
 
 
 def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
-    """All faults of the document as a JSON Schema; empty if it is usable. Blocks.
+    """The faults of the document as a JSON Schema; empty if it is usable. Blocks.
 
     Raises CheckersBusyError.
     """
@@ -70,7 +70,7 @@ def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
         return wrong
     try:
         judgement = _judged(text)
-        if is_large or judgement.cost is None:  # it has not been compiled here
+        if is_large or judgement.cost is None:  # not compiled in this process
             _issues(check(text, None, 1))
     except ValueError as error:
         return (ValidationIssue(path="$", message=short(str(error).split("\n", 1)[0]), keyword="$schema"),)
@@ -78,9 +78,7 @@ def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
 
 
 def weight_of(value: JsonValue, most: int) -> int:
-    """How much there is to check in it: its parts, of which long texts and numbers count as several. More than `most` if it has more or
-    is nested deeply.
-    """
+    """The number of parts to check; long texts and numbers count several times. More than `most` also for a value that is nested deeply."""
     weight = 0
     level: list[JsonValue] = [value]
     for _ in range(_DEPTH):
@@ -103,7 +101,7 @@ def weight_of(value: JsonValue, most: int) -> int:
 
 
 def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | None:
-    """None where it may take too long."""
+    """The issues, checked in this process; None if that may take too long."""
     cost = _METASCHEMA_COST if schema is METASCHEMA else _judged(schema).cost
     if cost is None:
         return None
@@ -121,12 +119,12 @@ def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | Non
 
 @lru_cache(maxsize=2048)
 def _judgement(_schema: str) -> list[Judgement]:
-    """Of a schema, as soon as there is one."""
+    """The judgement of a schema, if it is known yet."""
     return []
 
 
 def _judged(schema: str) -> Judgement:
-    """It may take half a second, the first time. Raises ValueError for a schema that is none."""
+    """Takes up to half a second the first time. Raises ValueError for an invalid schema."""
     known = _judgement(schema)
     if known:
         return known[0]
@@ -138,15 +136,15 @@ def _judged(schema: str) -> Judgement:
 
 
 def _of_one(value: str | float | None) -> int:
-    """On top of the one that everything counts."""
+    """The weight of one part, in addition to 1."""
     if isinstance(value, str):
         return len(value) // _TEXT
-    # Dividing a long number takes the square of its length.
+    # The time of a division grows with the square of the number's length.
     return (value.bit_length() // _WORD) ** 2 if isinstance(value, int) else 0
 
 
 def _issues(checked: Checked) -> tuple[ValidationIssue, ...]:
-    """Raises ValueError for a schema that is none."""
+    """Raises ValueError for an invalid schema."""
     if checked.error:
         raise ValueError(checked.error)
     if checked.valid:

@@ -35,16 +35,16 @@ MOST_PARTS = 8
 _MOST_LOOKED = 15_000
 _MOST_FORMS = 200
 _YAML_KEY = re.compile(r"^(\w+)\s*:", re.MULTILINE)
-"""At the top of a document."""
+"""A key at the top level of a document."""
 _LEFT_OUT = frozenset({".venv", "__pycache__", ".git", "node_modules", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
 
 
 class NotReadError(ValueError):
-    """The file cannot be read; the text says why."""
+    """The file cannot be read. The message says why."""
 
 
 class NoScriptError(ValueError):
-    """The script cannot be used. The text says why and what to do, `field` names the place in the file."""
+    """The script cannot be used. The message says why and what to do; `field` names the place in the file."""
 
     def __init__(self, message: str | None, field: tuple[str | int, ...] = ("handler", "scriptPath")) -> None:
         super().__init__(message)
@@ -53,9 +53,9 @@ class NoScriptError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`name` lies in `folder`. `matched` are the names, below it, that each pattern of `files` means.
+    """A script `name` in `folder`. `matched` has the files below the folder that each pattern of `files` matches.
 
-    The script gets to see the whole folder, or, where it `is_alone`, itself and these.
+    The script sees the whole folder, or, if it `is_alone`, only itself and the matched files.
     """
 
     folder: Path
@@ -65,22 +65,22 @@ class Script:
 
     @property
     def given(self) -> tuple[str, ...] | None:
-        """What it sees, by names below its folder; None for all."""
+        """The names of the files that it sees, below its folder; None for all."""
         return tuple(sorted({self.name, *(name for names in self.matched for name in names)})) if self.is_alone else None
 
 
 def files_below(folder: Path, note: Callable[[OSError], None] | None = None) -> Iterator[Path]:
-    """All tool files in the folder and below, folder by folder. `note` is called for unreadable folders."""
+    """All tool files in the folder and below. `note` is called for unreadable folders."""
     for place, folders, names in os.walk(folder, onerror=note):
         folders[:] = sorted(name for name in folders if name not in _LEFT_OUT)
         yield from (Path(place, name) for name in sorted(names) if name.endswith(SUFFIX) and not name.startswith("."))
 
 
 def yaml_forms(folder: Path) -> Iterator[Path]:
-    """Files directly in the folder that describe a tool in YAML, by a list `parameters` and an `entry`; of many, some."""
+    """Files directly in the folder that describe a tool in YAML: they have `parameters` and an `entry`. Looks at some files only."""
     try:
         found = sorted(islice(chain(folder.glob("*.yaml"), folder.glob("*.yml")), _MOST_FORMS))
-    except OSError:  # it has gone meanwhile, which is said when it is looked for
+    except OSError:  # the folder was removed; the search for tool files reports that
         return
     for path in found:
         try:
@@ -92,19 +92,19 @@ def yaml_forms(folder: Path) -> Iterator[Path]:
 
 
 def real(path: Path) -> Path:
-    """Where it leads: two names may be of one file."""
+    """The path without links, because two names may be of one file."""
     try:
         return path.resolve()
-    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+    except (OSError, RuntimeError):  # a RuntimeError for a circle of links
         return path
 
 
 def text_of(path: Path) -> str:
-    """Raises NotReadError."""
+    """The text of a file. Raises NotReadError."""
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise NotReadError("This is no file.")
+            raise NotReadError("This is not a file.")
         if (reason := too_large(status.st_size)) is not None:
             raise NotReadError(reason)
         return path.read_bytes().decode("utf-8-sig")
@@ -115,9 +115,9 @@ def text_of(path: Path) -> str:
 
 
 def find_script(handler: ExternalScript, beside: Path, script_root: Path | None, shared: Collection[Path] = ()) -> Script:
-    """Below the folder of its file; where nothing is there, below the script root. Blocks. Raises NoScriptError.
+    """Looks below the folder of the tool's file, then below the script root. Blocks. Raises NoScriptError.
 
-    `shared` are folders with many tools: a script directly in one of them gets only itself.
+    `shared` are folders with many tools: a script directly in one of them sees only itself.
     """
     bases = [base for base in (beside, script_root) if base is not None]
     found = next((place for base in bases if (place := _place(base, handler.script_path)) is not None), None)
@@ -130,7 +130,7 @@ def find_script(handler: ExternalScript, beside: Path, script_root: Path | None,
 
 
 def anothers_scripts(scripts: Mapping[str, tuple[str, Script]]) -> dict[str, tuple[int, str]]:
-    """By file name, which of its patterns means the script of another tool, and why that is wrong. `scripts` are tools by file name."""
+    """For each file whose patterns match the script of another tool: the pattern's index, and the reason. `scripts` is by file name."""
     owners: dict[Path, set[str]] = {}
     for tool_id, script in scripts.values():
         owners.setdefault(script.folder / script.name, set()).add(tool_id)
@@ -145,7 +145,7 @@ def anothers_scripts(scripts: Mapping[str, tuple[str, Script]]) -> dict[str, tup
 
 
 def _matched(folder: Path, pattern: str, index: int) -> tuple[str, ...]:
-    """Files, and those below folders, but no description of a tool. Looks only where the pattern may lead; follows no link to a folder."""
+    """The matching files, and all files below matching folders, without tool files. Does not follow links to folders."""
     field = ("handler", "files", index)
     parts = PurePosixPath(pattern).parts
     if not parts or ".." in parts or pattern.startswith("/") or len(parts) > MOST_PARTS:
@@ -184,28 +184,28 @@ def _entries(folder: Path, field: tuple[str | int, ...]) -> list[os.DirEntry[str
 
 
 def _onward(parts: Sequence[str], steps: set[int]) -> frozenset[int]:
-    """Numbers of parts that have been passed; `**` may be passed by nothing."""
+    """The numbers of matched parts of a pattern. `**` also matches nothing."""
     return frozenset(steps | {step + 1 for step in steps if parts[step : step + 1] == ("**",)})
 
 
 def _reached(parts: Sequence[str], steps: frozenset[int], name: str) -> frozenset[int]:
-    """What has been passed with one more name. What is below a folder that a pattern means is meant too."""
+    """The numbers of matched parts after one more name. Everything below a matching folder matches too."""
     end = len(parts)
     kept = {step for step in steps if step == end or parts[step] == "**"}
     return _onward(parts, kept | {step + 1 for step in steps if step < end and parts[step] != "**" and fnmatchcase(name, parts[step])})
 
 
 def _place(base: Path, script_path: str) -> ScriptPlace | None:
-    """None where nothing is there."""
+    """None if nothing is at the path."""
     path = base / script_path
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise NoScriptError(f"The script cannot be looked at: {error}.") from error
+        raise NoScriptError(f"The script cannot be read: {error}.") from error
     try:
         there = path.resolve(strict=True)
-    except (OSError, RuntimeError):  # a RuntimeError: it leads in a circle
+    except (OSError, RuntimeError):  # a RuntimeError for a circle of links
         return ScriptPlace(str(base), real(base), None, is_file=False)
     return ScriptPlace(str(base), real(base), there, there.is_file())

@@ -20,27 +20,24 @@ _ASKED = """请 请问 麻烦 帮 帮我 帮忙 给 给我 为 为我 我 我们
  生成 开发 实现 构建 新建 编写 建 一个 一款 一种 一下 一份 一些 个 款 种 份 些 能 能够 可以 用来 用于 会 的 地 得 了 吧 吗 呢 啊
  把 将 成 到 和 与 或 及 并 小 新 工具 程序 服务 脚本 接口 小工具 小程序 api"""
 _ASKING = frozenset(_ASKED.split())
-"""They say that a tool is wanted, or hold the other words together."""
+"""Words that ask for a tool, or only connect others."""
 
 
 def tool_name_for(*texts: str) -> str:
-    """From the first text with usable words: Latin ones, and Chinese ones in pinyin; otherwise `tool_` and a hash of all texts.
+    """The name from the first text with usable words: Latin words, and Chinese words in pinyin. Otherwise `tool_` and a hash of all texts.
 
     `需要一个图片压缩工具` is `tupian_yasuo`, `Count the words of a text` is `count_words_text`.
     """
-    named = next((name for text in texts if (name := _named(text))), None)
-    return named or f"tool_{_hash(texts)}"
-
-
-def _hash(texts: Iterable[str]) -> str:
+    if named := next((name for text in texts if (name := _named(text))), None):
+        return named
     said = "\0".join(text.strip() for text in texts if text.strip())
-    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"tool_{hashlib.sha256(said.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
 def _named(text: str) -> str | None:
     if not _HAN.search(text):
         return tool_name_from(text)
-    # What the tool does stands in the first sentence that says something; what comes behind a comma is more about it.
+    # The first sentence with usable words says what the tool does. Later parts, also after a comma, are details.
     cut, sentences = _of_package("rjieba:cut"), _ENDS.split(text.lower())
     telling = ([word for word in cut(_KIND.sub("", sentence.strip())) if word not in _ASKING] for sentence in sentences)
     said: Iterable[Iterable[str]] = chain(telling, map(cut, sentences))
@@ -49,7 +46,7 @@ def _named(text: str) -> str | None:
 
 
 def _latin(words: Iterable[str]) -> list[str]:
-    """The words that can be parts of an id; of those that come first, only such as it may begin with."""
+    """The words that can be parts of an id. The first one begins with a letter."""
     spelt = ("".join(_of_package("pypinyin:lazy_pinyin")(word)).replace("ü", "v") for word in words)
     names = [name for one in spelt if (name := re.sub(r"[^a-z0-9]", "", one))]
     while names and not names[0][0].isalpha():
@@ -59,6 +56,6 @@ def _latin(words: Iterable[str]) -> list[str]:
 
 @cache
 def _of_package(function: str) -> Callable[[str], Iterable[str]]:
-    """Loaded when a text needs it: dictionaries take a third of a second."""
+    """Loads a function on demand, because its dictionary takes a third of a second."""
     found: Callable[[str], Iterable[str]] = pkgutil.resolve_name(function)
     return found

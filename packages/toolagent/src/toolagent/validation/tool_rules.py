@@ -1,7 +1,5 @@
 """Checks schemas and version ranges of tool files."""
 
-from pydantic import JsonValue
-
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
@@ -12,13 +10,10 @@ __all__ = ["ToolRules", "faults_of_test_mode", "matches"]
 
 
 class ToolRules:
-    """The same rules as for calls, so that a loaded tool can be called. See `toolagent.core.catalog.tool_files.Rules`."""
+    """The rules of calls, so that a loaded tool can be called. Implements `toolagent.core.catalog.tool_files.Rules`."""
 
-    def schema_faults(self, schema: JsonSchema) -> tuple[ValidationIssue, ...]:
-        return schema_faults(schema)
-
-    def issues_of(self, schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
-        return issues_of(schema, value)
+    schema_faults = staticmethod(schema_faults)
+    issues_of = staticmethod(issues_of)
 
     def range_fault(self, wanted: str) -> str | None:
         try:

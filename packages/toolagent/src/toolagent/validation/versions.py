@@ -17,7 +17,7 @@ class NotARangeError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NoSuchVersion:
-    """The tool has no matching version. `versions` are the existing ones, the newest first; `callable` may be called."""
+    """The tool has no matching version. `versions` are all its versions, the newest first; `callable` those that may be called."""
 
     versions: tuple[str, ...]
     callable: tuple[str, ...]
@@ -29,7 +29,7 @@ def is_exact(wanted: str) -> bool:
 
 
 def best_of(wanted: str, versions: Collection[str]) -> str | None:
-    """The highest version in a range; pre-releases only where the range names one of the same version. Raises NotARangeError."""
+    """The highest version in a range. Pre-releases only if the range names one of the same version. Raises NotARangeError."""
     try:
         spec = semantic_version.NpmSpec(wanted.strip())
     except ValueError as error:
@@ -54,5 +54,5 @@ def next_patch(versions: Iterable[str]) -> str:
 def _parsed(version: str) -> semantic_version.Version | None:
     try:
         return semantic_version.Version(version)
-    except ValueError:  # leading zeros: can be pinned exactly, but not compared
+    except ValueError:  # leading zeros: such a version can be pinned, but not compared
         return None

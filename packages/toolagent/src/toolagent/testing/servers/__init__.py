@@ -1,1 +1,1 @@
-"""Servers that stand in for others: real HTTP, real protocols, answers by scenario."""
+"""Test servers for other services: real HTTP, real protocols, scripted answers."""

@@ -1,4 +1,4 @@
-"""A turn as the Messages API gives it: as one message, or as the events of a stream."""
+"""A turn in the format of the Messages API: one message, or the events of a stream."""
 
 import json
 import uuid
@@ -14,7 +14,7 @@ __all__ = ["Answer", "Event", "as_events", "as_message"]
 
 _PIECES = 12
 _LEAST = 16
-"""A block comes in at most so many pieces, of at least so many characters."""
+"""A block is sent in at most `_PIECES` pieces, each of at least `_LEAST` characters."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says. `ids` name its tool uses, in order; `usage` is the API's."""
+    """What the model says. `ids` are those of its tool uses, in order; `usage` has the API's form."""
 
     model: str
     blocks: tuple[Block, ...]
@@ -43,13 +43,13 @@ class Answer:
 def as_message(answer: Answer) -> dict[str, JsonValue]:
     """The body of an answer that is not streamed."""
     content: list[JsonValue] = [_whole(block, given) for block, given in _named(answer)]
-    return _message(answer, content, answer.stop_reason, answer.stop_sequence, answer.usage)
+    return _message(answer, content) | {"stop_reason": answer.stop_reason, "stop_sequence": answer.stop_sequence}
 
 
 def as_events(answer: Answer) -> Iterator[Event]:
     """All events of a stream, in the order of the API."""
-    at_first = {**answer.usage, "output_tokens": 1}
-    yield _event("message_start", message=_message(answer, [], None, None, at_first))
+    begun: dict[str, JsonValue] = {**_message(answer, []), "usage": {**answer.usage, "output_tokens": 1}}
+    yield _event("message_start", message=begun)
     for index, (block, given) in enumerate(_named(answer)):
         yield _event("content_block_start", index=index, content_block=_begun(block, given))
         if index == 0:
@@ -61,18 +61,16 @@ def as_events(answer: Answer) -> Iterator[Event]:
     yield _event("message_stop")
 
 
-def _message(
-    answer: Answer, content: list[JsonValue], stop_reason: str | None, stop_sequence: str | None, usage: dict[str, JsonValue]
-) -> dict[str, JsonValue]:
+def _message(answer: Answer, content: list[JsonValue]) -> dict[str, JsonValue]:
     return {
         "id": f"msg_{uuid.uuid4().hex[:24]}",
         "type": "message",
         "role": "assistant",
         "model": answer.model,
         "content": content,
-        "stop_reason": stop_reason,
-        "stop_sequence": stop_sequence,
-        "usage": usage,
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": answer.usage,
     }
 
 
@@ -83,25 +81,14 @@ def _named(answer: Answer) -> Iterator[tuple[Block, str]]:
 
 
 def _whole(block: Block, given: str) -> dict[str, JsonValue]:
-    match block:
-        case TextBlock() | ThinkingBlock():
-            return block.model_dump()
-        case ToolUseBlock(name=name, input=values):
-            return {"type": "tool_use", "id": given, "name": name, "input": values}
-        case _:
-            assert_never(block)
+    return block.model_dump() | ({"id": given} if given else {})
 
 
 def _begun(block: Block, given: str) -> dict[str, JsonValue]:
-    match block:
-        case TextBlock():
-            return {"type": "text", "text": ""}
-        case ToolUseBlock(name=name):
-            return {"type": "tool_use", "id": given, "name": name, "input": {}}
-        case ThinkingBlock():
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        case _:
-            assert_never(block)
+    """The block without its content, which follows in deltas."""
+    empty: dict[str, JsonValue] = {"text": "", "input": {}, "thinking": "", "signature": ""}
+    whole = _whole(block, given)
+    return whole | {name: empty[name] for name in whole.keys() & empty.keys()}
 
 
 def _deltas(block: Block) -> Iterator[dict[str, JsonValue]]:

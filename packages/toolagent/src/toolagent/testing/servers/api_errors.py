@@ -1,4 +1,4 @@
-"""Errors as the Messages API words them: `{"type": "error", "error": {"type", "message"}, "request_id"}`."""
+"""Errors of the Messages API: `{"type": "error", "error": {"type", "message"}, "request_id"}`."""
 
 from pydantic import JsonValue
 
@@ -16,7 +16,6 @@ STATUSES = {
     "api_error": 500,
     "overloaded_error": 529,
 }
-"""The status of each type of error."""
 
 STATUS_FAULTS = {
     FaultKind.RATE_LIMIT: ("rate_limit_error", "This request would exceed your rate limit."),
@@ -26,11 +25,11 @@ STATUS_FAULTS = {
     FaultKind.FORBIDDEN: ("permission_error", "Your API key does not have permission to use the specified resource."),
     FaultKind.INVALID_REQUEST: ("invalid_request_error", "The scenario calls this request invalid."),
 }
-"""The faults that are an answer with a status: the error's type, and its usual words."""
+"""The error type and default message of each fault that is an answer with a status."""
 
 
 class ApiError(Exception):
-    """A request is answered with an error of that type; `retry_after` is in seconds."""
+    """The answer to a request is an error of this type. `retry_after` is in seconds."""
 
     def __init__(self, error: str, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A stand-in of ComfyUI, one for each server that is rented: its HTTP API, its WebSocket, and pictures that go through unchanged."""
+"""The ComfyUI of one rented server: its HTTP API and its WebSocket. Pictures pass through unchanged."""
 
 import asyncio
 import time
@@ -24,11 +24,11 @@ _MODELS: Mapping[str, tuple[str, ...]] = {"checkpoints": ("v1-5-pruned-emaonly.c
 
 
 class _Forgotten(Exception):
-    """ComfyUI was started anew."""
+    """ComfyUI was restarted."""
 
 
 class ComfyServer:
-    """`vanish` is called when a fault makes its server disappear; each node takes `node_s` seconds."""
+    """Each node takes `node_s` seconds. `vanish` is called when a fault makes the server disappear."""
 
     def __init__(self, node_s: float, vanish: Callable[[], None]) -> None:
         self._node_s, self._vanish = node_s, vanish
@@ -82,12 +82,12 @@ class ComfyServer:
         return JSONResponse({kind: KINDS[kind].shown()} if kind in KINDS else {})
 
     async def queue(self, _: Request) -> Response:
-        """One runs, the others wait."""
+        """The first prompt runs, the others wait."""
         every: list[JsonValue] = [[number, prompt_id, {}, {}, []] for number, prompt_id in enumerate(self._runs)]
         return JSONResponse({"queue_running": every[:1], "queue_pending": every[1:]})
 
     async def dequeue(self, request: Request) -> Response:
-        """Prompts that wait are ended, as those that run are by `interrupt`."""
+        """Ends waiting prompts. `interrupt` ends the running one."""
         for prompt_id in (await request.json()).get("delete", ()):
             if prompt_id in [*self._runs][1:]:
                 self._runs[prompt_id].cancel()
@@ -106,7 +106,8 @@ class ComfyServer:
         client = socket.query_params.get("clientId", uuid.uuid4().hex)
         self._sockets[client].add(socket)
         try:
-            await socket.send_json({"type": "status", "data": {"status": self._queue(), "sid": client}})
+            status = {"exec_info": {"queue_remaining": len(self._runs)}}
+            await socket.send_json({"type": "status", "data": {"status": status, "sid": client}})
             while True:
                 await socket.receive()
         except (WebSocketDisconnect, RuntimeError):
@@ -119,17 +120,18 @@ class ComfyServer:
             running.cancel()
 
     async def drop(self) -> None:
-        """Every WebSocket."""
+        """Closes every WebSocket."""
         for socket in [one for every in self._sockets.values() for one in every]:
             await socket.close(1011)
 
     def _known(self) -> dict[str, set[str]]:
-        """What a node may name, by folder. What was uploaded as a model is found by its name alone."""
+        """The files that a node may name, by folder. An uploaded model is named without its folder."""
         inputs = self._files["input"]
-        known = {"input": set(inputs)}
-        for folder, shipped in _MODELS.items():
-            known[folder] = {*shipped, *(name.removeprefix(f"{folder}/") for name in inputs if name.startswith(f"{folder}/"))}
-        return known
+        models = {
+            folder: {*shipped, *(name.removeprefix(f"{folder}/") for name in inputs if name.startswith(f"{folder}/"))}
+            for folder, shipped in _MODELS.items()
+        }
+        return {"input": {*inputs}, **models}
 
     def _free(self, folder: str, path: PurePosixPath) -> str:
         name, number = str(path), 0
@@ -137,9 +139,6 @@ class ComfyServer:
             number += 1
             name = str(path.with_name(f"{path.stem} ({number}){path.suffix}"))
         return name
-
-    def _queue(self) -> dict[str, JsonValue]:
-        return {"exec_info": {"queue_remaining": len(self._runs)}}
 
     async def _run(self, prompt_id: str, graph: Graph, client: str, fault: FaultKind | None) -> None:
         async def tell(kind: str, **data: JsonValue) -> None:
@@ -165,8 +164,8 @@ class ComfyServer:
                 "node_id": graph.order[0],
                 "node_type": graph.kind(graph.order[0]),
                 "exception_type": "RuntimeError",
+                "exception_message": "Allocation on device failed: out of memory",
             }
-            wrong["exception_message"] = "Allocation on device failed: out of memory"
             self._keep(prompt_id, "error", {}, ["execution_error", {"prompt_id": prompt_id, **wrong}])
             await tell("execution_error", **wrong)
             return
@@ -175,7 +174,7 @@ class ComfyServer:
         await tell("executing", node=None)
 
     async def _nodes(self, graph: Graph, tell: Callable[..., Any], fault: FaultKind | None) -> dict[str, JsonValue] | None:
-        """What the nodes put out; None when one failed."""
+        """The outputs of the nodes; None if one failed."""
         made: dict[str, bytes] = {}
         outputs: dict[str, JsonValue] = {}
         for node in graph.order:
@@ -185,21 +184,16 @@ class ComfyServer:
                 await tell("progress", value=step, max=_STEPS, node=node)
             if fault == "run_error":
                 return None
-            await self._disturb(fault)
-            output = self._node(graph, node, made)
-            if output is not None:
+            if fault == "vanish":
+                self._vanish()
+            if fault in {"vanish", "ws_drop", "forget"}:
+                await self.drop()
+            if fault == "forget":
+                raise _Forgotten
+            if (output := self._node(graph, node, made)) is not None:
                 outputs[node] = output
                 await tell("executed", node=node, display_node=node, output=output)
         return outputs
-
-    async def _disturb(self, fault: FaultKind | None) -> None:
-        if fault == "vanish":
-            self._vanish()
-            await self.drop()
-        elif fault in {"ws_drop", "forget"}:
-            await self.drop()
-        if fault == "forget":
-            raise _Forgotten
 
     def _node(self, graph: Graph, node: str, made: dict[str, bytes]) -> JsonValue:
         kind, inputs = graph.kind(node), graph.inputs(node)

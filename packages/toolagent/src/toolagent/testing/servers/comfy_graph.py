@@ -1,4 +1,4 @@
-"""What a stand-in of ComfyUI makes of a prompt: the checks of `POST /prompt` in ComfyUI's words, and the order of its nodes."""
+"""Reads a ComfyUI prompt: the checks of `POST /prompt` with ComfyUI's messages, and the order of the nodes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ Prompt = Mapping[str, Node]
 
 @dataclass(frozen=True)
 class NodeKind:
-    """What a node requires: `links` are from other nodes, with their types; `files` lie in a folder of the server; `values` have a default.
+    """The inputs and outputs of a kind of node: `links` to nodes with their types, `files` with their folders, `values` with defaults.
 
-    ComfyUI's editor sends the default. The API refuses a prompt without it.
+    All inputs are required. ComfyUI's editor sends the defaults; the API refuses a prompt without them.
     """
 
     gives: tuple[str, ...] = ()
@@ -32,13 +32,13 @@ class NodeKind:
         return (*self.links, *self.files, *self.values)
 
     def shown(self) -> dict[str, JsonValue]:
-        """As `/object_info` tells it."""
-        values: dict[str, JsonValue] = {
-            name: ["STRING" if isinstance(default, str) else "FLOAT", {"default": default}] for name, default in self.values.items()
+        """The answer of `/object_info`."""
+        required: dict[str, JsonValue] = {
+            **{name: [kind] for name, kind in self.links.items()},
+            **{name: [[]] for name in self.files},
+            **{name: ["STRING" if isinstance(one, str) else "FLOAT", {"default": one}] for name, one in self.values.items()},
         }
-        links: dict[str, JsonValue] = {name: [kind] for name, kind in self.links.items()}
-        files: dict[str, JsonValue] = {name: [[]] for name in self.files}
-        return {"input": {"required": {**links, **files, **values}}, "output": list(self.gives), "output_node": self.is_output}
+        return {"input": {"required": required}, "output": list(self.gives), "output_node": self.is_output}
 
 
 KINDS: Mapping[str, NodeKind] = {
@@ -60,17 +60,16 @@ class InvalidPrompt(Exception):
 
     def __init__(self, kind: str, message: str, details: str = "", nodes: dict[str, JsonValue] | None = None) -> None:
         super().__init__(message)
-        error: dict[str, JsonValue] = {"type": kind, "message": message, "details": details, "extra_info": {}}
-        self.answer: dict[str, JsonValue] = {"error": error, "node_errors": nodes or {}}
+        self.answer: dict[str, JsonValue] = {"error": _problem(kind, message, details), "node_errors": nodes or {}}
 
 
 @dataclass(frozen=True)
 class Graph:
     prompt: Prompt
     order: tuple[str, ...]
-    """Of the nodes that the valid outputs need."""
+    """The nodes that the valid outputs need."""
     errors: dict[str, JsonValue]
-    """By node. The outputs that need these are left out, as ComfyUI does while another output is valid."""
+    """By node. Outputs that need a node with errors are left out, as in ComfyUI, while another output is valid."""
 
     def inputs(self, node: str) -> Mapping[str, Any]:
         return self.prompt[node].get("inputs", {})
@@ -107,11 +106,11 @@ def _class(node: Node) -> str:
 
 
 def _of_known_class(node_id: str, node: JsonValue) -> Node:
-    if not isinstance(node, dict) or not _class(node):
-        raise InvalidPrompt("invalid_prompt", "Cannot execute because a node is missing the class_type property.", f"Node ID '#{node_id}'")
-    if _class(node) not in KINDS:
-        raise InvalidPrompt("invalid_prompt", f"Cannot execute because node {_class(node)} does not exist.", f"Node ID '#{node_id}'")
-    return node
+    if isinstance(node, dict) and _class(node) in KINDS:
+        return node
+    name = _class(node) if isinstance(node, dict) else ""
+    reason = f"node {name} does not exist" if name else "a node is missing the class_type property"
+    raise InvalidPrompt("invalid_prompt", f"Cannot execute because {reason}.", f"Node ID '#{node_id}'")
 
 
 def _problems(prompt: Prompt, node: Node, files: Mapping[str, Collection[str]]) -> list[JsonValue]:
@@ -122,7 +121,7 @@ def _problems(prompt: Prompt, node: Node, files: Mapping[str, Collection[str]]) 
         if isinstance(value, list):
             found += _link_problems(prompt, name, value, kind.links.get(name))
         elif name in kind.links:
-            found.append(_problem("bad_linked_input", "Bad linked input, must be a length-2 list of [node_id, slot_index]", name))
+            found.append(_bad_link(name))
         elif name in kind.files and value not in files.get(kind.files[name], ()):
             found.append(_absent(kind.files[name], name, value))
     return found
@@ -130,17 +129,22 @@ def _problems(prompt: Prompt, node: Node, files: Mapping[str, Collection[str]]) 
 
 def _link_problems(prompt: Prompt, name: str, link: JsonValue, wanted: str | None) -> list[JsonValue]:
     match link:
+        case [str() as node_id, int()] if node_id not in prompt:
+            return [_problem("exception_during_validation", "Exception when validating node", f"{name}: there is no node '{node_id}'")]
         case [str() as node_id, int() as slot]:
-            pass
+            gives = KINDS[_class(prompt[node_id])].gives
+            given = gives[slot] if 0 <= slot < len(gives) else "nothing"
+            if wanted is None or given == wanted:
+                return []
+            return [
+                _problem("return_type_mismatch", "Return type mismatch between linked nodes", f"{name}, received_type({given}) mismatch")
+            ]
         case _:
-            return [_problem("bad_linked_input", "Bad linked input, must be a length-2 list of [node_id, slot_index]", name)]
-    if node_id not in prompt:
-        return [_problem("exception_during_validation", "Exception when validating node", f"{name}: there is no node '{node_id}'")]
-    gives = KINDS[_class(prompt[node_id])].gives
-    given = gives[slot] if 0 <= slot < len(gives) else "nothing"
-    if wanted is None or given == wanted:
-        return []
-    return [_problem("return_type_mismatch", "Return type mismatch between linked nodes", f"{name}, received_type({given}) mismatch")]
+            return [_bad_link(name)]
+
+
+def _bad_link(name: str) -> JsonValue:
+    return _problem("bad_linked_input", "Bad linked input, must be a length-2 list of [node_id, slot_index]", name)
 
 
 def _absent(folder: str, name: str, value: object) -> JsonValue:
@@ -154,13 +158,14 @@ def _problem(kind: str, message: str, details: str) -> JsonValue:
 
 
 def _ordered(prompt: Prompt, outputs: list[str]) -> tuple[str, ...]:
-    """What a node needs comes before it. Raises InvalidPrompt for a circle, which ComfyUI does not call one."""
+    """Each node comes after its sources. Raises InvalidPrompt for a circle, with ComfyUI's general error."""
     order: dict[str, None] = {}
 
     def visit(node_id: str, on_the_way: frozenset[str]) -> None:
         if node_id in on_the_way:
             raise InvalidPrompt(*_FAILED)
-        for source in _sources(prompt[node_id]):
+        inputs: dict[str, JsonValue] = prompt[node_id].get("inputs", {})
+        for source in [str(value[0]) for value in inputs.values() if isinstance(value, list)]:
             if source in prompt and source not in order:
                 visit(source, on_the_way | {node_id})
         order[node_id] = None
@@ -168,8 +173,3 @@ def _ordered(prompt: Prompt, outputs: list[str]) -> tuple[str, ...]:
     for output in outputs:
         visit(output, frozenset())
     return tuple(order)
-
-
-def _sources(node: Node) -> list[str]:
-    inputs: dict[str, JsonValue] = node.get("inputs", {})
-    return [str(value[0]) for value in inputs.values() if isinstance(value, list)]

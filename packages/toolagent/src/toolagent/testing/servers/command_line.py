@@ -1,9 +1,8 @@
-"""Each server alone, until it is told to stop: one line `ready http://127.0.0.1:PORT` on stdout says that it answers."""
+"""Runs one server until a signal ends it. The line `ready http://127.0.0.1:PORT` on stdout says that it answers."""
 
 import json
 import signal
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -15,14 +14,12 @@ from toolagent.testing.servers.im_faults import IM_FAULTS, ImFault
 from toolagent.testing.servers.im_server import ImServer
 from toolagent.testing.servers.index_packages import packages_schema
 from toolagent.testing.servers.index_server import IndexServer
-from toolagent.testing.servers.knowhub_app import FAULTS as KNOWHUB_FAULTS
-from toolagent.testing.servers.knowhub_app import KnowHubFault
-from toolagent.testing.servers.knowhub_server import KnowHubServer
+from toolagent.testing.servers.knowhub_server import FAULTS as KNOWHUB_FAULTS
+from toolagent.testing.servers.knowhub_server import KnowHubFault, KnowHubServer
 from toolagent.testing.servers.model_server import ModelServer, UnexpectedRequestError
 from toolagent.testing.servers.recorder import Recorder
-from toolagent.testing.servers.runcomfy_app import Account
 from toolagent.testing.servers.runcomfy_ledger import FAULTS, Fault
-from toolagent.testing.servers.runcomfy_server import RunComfyServer
+from toolagent.testing.servers.runcomfy_server import Account, RunComfyServer
 from toolagent.testing.servers.scenario import scenario_schema
 from toolagent.testing.servers.serving import NotServing, ServerThread
 from toolagent.testing.servers.told_faults import ToldFault
@@ -37,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
-    help="Servers that stand in for others, on 127.0.0.1. Ctrl-C or SIGTERM ends them.",
+    help="Test servers for other services, on 127.0.0.1. Ctrl-C or SIGTERM ends them.",
 )
 
 F = TypeVar("F", bound=ToldFault)
@@ -48,83 +45,80 @@ Port = Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")
 def model(scenario: Annotated[Path, typer.Option(metavar="FILE", show_default=False)], port: Port = 0) -> None:
     """A model that answers by a scenario, over Anthropic's Messages API.
 
-    Exit code 1 when requests came that the scenario does not expect; stderr has them.
+    Exit code 1 if the scenario did not expect some requests; they are on stderr.
     """
-    with _reported():
-        _serve(ModelServer(scenario, port))
+    _serve(lambda: ModelServer(scenario, port))
 
 
 @app.command()
 def record(
     to: Annotated[str, typer.Option(metavar="URL", show_default=False, help="The base URL of the real endpoint.")],
-    scenario: Annotated[Path, typer.Option(metavar="FILE", show_default=False, help="Written anew after each turn.")],
+    scenario: Annotated[Path, typer.Option(metavar="FILE", show_default=False, help="Replaced after each turn.")],
     port: Port = 0,
     keep_pace: Annotated[bool, typer.Option("--keep-pace", help="The scenario takes as long as the real answers did.")] = False,
 ) -> None:
-    """Pass requests on to a real endpoint, and write a scenario from what comes back. Keys are never written."""
-    with _reported():
+    """Pass requests on to a real endpoint, and write a scenario from the answers. Keys are never written."""
+
+    def recorder() -> Recorder:
         if not scenario.absolute().parent.is_dir():
             raise DocumentError(f"{scenario}: there is no folder to write it in. Make it first.")
         if httpx.URL(to).scheme not in {"http", "https"}:
             raise DocumentError(f"--to {to!r} is no base URL; it begins with https:// or http://.")
-        _serve(Recorder(to, scenario, port, keep_pace=keep_pace))
+        return Recorder(to, scenario, port, keep_pace=keep_pace)
+
+    _serve(recorder)
 
 
 @app.command()
 def index(packages: Annotated[Path, typer.Option(metavar="FILE", show_default=False)], port: Port = 0) -> None:
-    """A package index of Python packages that a file describes; its index URL is the server's address with `/simple/`."""
-    with _reported():
-        _serve(IndexServer(packages, port))
+    """An index of the Python packages that a file describes. Its index URL is the server's address with `/simple/`."""
+    _serve(lambda: IndexServer(packages, port))
 
 
 @app.command()
 def runcomfy(
     port: Port = 0,
-    user: Annotated[str, typer.Option(help="The user id that it knows.")] = "tester",
-    key: Annotated[str, typer.Option(help="The key that it takes.")] = "stand-in-key",
+    user: Annotated[str, typer.Option(help="The known user id.")] = "tester",
+    key: Annotated[str, typer.Option(help="The accepted key.")] = "stand-in-key",
     start: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long a server is `Starting`.")] = 1.0,
     node: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long each node of a workflow takes.")] = 0.2,
-    fault: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help=f"The next request that it fits has it: {', '.join(FAULTS)}.")
-    ] = None,
+    fault: Annotated[list[str] | None, typer.Option(metavar="KIND", help=f"For the next matching request: {', '.join(FAULTS)}.")] = None,
 ) -> None:
     """RunComfy with a ComfyUI for each server; its API is at `/prod/api`. LoadImage and SaveImage are real, models are not.
 
-    `GET /control/ledger` has what was launched and stopped. `POST /control/faults` takes `{"kind": …, "at": …, "times": …}`.
+    `GET /control/ledger` lists launches and stops. `POST /control/faults` takes `{"kind": …, "at": …, "times": …}`.
     """
-    with _reported():
-        _serve(RunComfyServer(port, Account(user, key), start_s=start, node_s=node, faults=_faults(Fault, fault, FAULTS)))
+    faults = _faults(Fault, fault, FAULTS)
+    _serve(lambda: RunComfyServer(port, Account(user, key), start_s=start, node_s=node, faults=faults))
 
 
 @app.command()
 def im(
     port: Port = 0,
     token: Annotated[str | None, typer.Option(help="The bearer token that contacts send; unset: no token is needed.")] = None,
-    fault: Annotated[
-        list[str] | None, typer.Option(metavar="KIND", help=f"It happens at the next occasion: {', '.join(IM_FAULTS)}.")
-    ] = None,
+    fault: Annotated[list[str] | None, typer.Option(metavar="KIND", help=f"For the next occasion: {', '.join(IM_FAULTS)}.")] = None,
 ) -> None:
     """An IM server: contacts connect to `ws://127.0.0.1:PORT/?contact_id=NAME`. It keeps messages until they are acknowledged.
 
     `GET /control/state` has contacts and messages. `POST /control/messages` sends one, `POST /control/faults` takes `{"kind": …}`.
     """
-    with _reported():
-        _serve(ImServer(port, token=token, faults=_faults(ImFault, fault, IM_FAULTS)))
+    faults = _faults(ImFault, fault, IM_FAULTS)
+    _serve(lambda: ImServer(port, token=token, faults=faults))
 
 
 @app.command()
 def knowhub(
     port: Port = 0,
-    key: Annotated[str, typer.Option(help="The key that it takes; empty: it wants none.")] = "",
+    key: Annotated[str, typer.Option(help="The accepted key; empty: no key is needed.")] = "",
     untagged: Annotated[bool, typer.Option("--untagged", help="Its resources have no ETag.")] = False,
-    fault: Annotated[list[str] | None, typer.Option(metavar="KIND", help=f"The next request has it: {', '.join(KNOWHUB_FAULTS)}.")] = None,
+    fault: Annotated[list[str] | None, typer.Option(metavar="KIND", help=f"For the next request: {', '.join(KNOWHUB_FAULTS)}.")] = None,
 ) -> None:
     """KnowHub with four resources, three of them about tools; they are at `/api/resource`.
 
     `POST /control/faults` takes `{"kind": …, "method": …, "times": …}`.
     """
-    with _reported():
-        _serve(KnowHubServer(port, key=key, tagged=not untagged, faults=_faults(KnowHubFault, fault, KNOWHUB_FAULTS)))
+    faults = _faults(KnowHubFault, fault, KNOWHUB_FAULTS)
+    _serve(lambda: KnowHubServer(port, key=key, tagged=not untagged, faults=faults))
 
 
 @app.command()
@@ -132,7 +126,7 @@ def schema(of: Annotated[str, typer.Argument(metavar="scenario|packages", show_d
     """The JSON Schema of the files that the servers read."""
     schemas = {"scenario": scenario_schema, "packages": packages_schema}
     if of not in schemas:
-        raise typer.BadParameter(f"There is none of {of!r}; there are {' and '.join(schemas)}.")
+        raise typer.BadParameter(f"There is no schema {of!r}; there are {' and '.join(schemas)}.")
     typer.echo(json.dumps(schemas[of](), indent=2, ensure_ascii=False))
 
 
@@ -143,21 +137,14 @@ def _faults(model: type[F], kinds: Iterable[str] | None, known: Iterable[str]) -
         raise typer.BadParameter(f"--fault is one of {', '.join(known)}.") from error
 
 
-def _serve(server: ServerThread) -> None:
-    # Blocked before the server's thread is started, so that they wait for us in it too.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
-    with server:
-        typer.echo(f"ready {server.url}")
-        signal.sigwait(_STOPS)
-
-
-@contextmanager
-def _reported() -> Generator[None]:
+def _serve(made: Callable[[], ServerThread]) -> None:
     try:
-        yield
-    except (DocumentError, NotServing) as error:
+        server = made()
+        # Block the signals before the server's thread starts: it inherits the mask.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+        with server:
+            typer.echo(f"ready {server.url}")
+            signal.sigwait(_STOPS)
+    except (DocumentError, NotServing, UnexpectedRequestError) as error:
         typer.echo(str(error), err=True)
-        raise typer.Exit(_USAGE) from error
-    except UnexpectedRequestError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(_FAILED) from error
+        raise typer.Exit(_FAILED if isinstance(error, UnexpectedRequestError) else _USAGE) from error

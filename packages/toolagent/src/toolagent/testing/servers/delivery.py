@@ -1,4 +1,4 @@
-"""A turn on its way to a client, at its pace and with its fault."""
+"""Sends a turn to a client, at the turn's pace and with its fault."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from starlette.requests import Request
 
 from toolagent.testing.servers.answers import Event, as_events, as_message
-from toolagent.testing.servers.scenario import Fault, FaultKind
+from toolagent.testing.servers.scenario import FaultKind
 from toolagent.testing.servers.script import Script, Step
 from toolagent.testing.servers.serving import ConnectionCut
 
@@ -18,14 +18,14 @@ __all__ = ["Delivery", "WholeBody"]
 
 @dataclass(frozen=True)
 class WholeBody:
-    """`length` is what the head declares: more than is sent, where the connection is to break."""
+    """`length` is the declared length: more than is sent if the connection breaks."""
 
     body: AsyncIterator[bytes]
     length: int
 
 
 class Delivery:
-    """An answer on its way; it counts as served when its last part is handed over and nobody has hung up by then."""
+    """Sends one answer. It counts as served when its last part is handed over to a client that still listens."""
 
     def __init__(self, script: Script, step: Step, request: Request) -> None:
         self._script = script
@@ -39,7 +39,7 @@ class Delivery:
             return
         pause, begun = self._step.seconds / max(1, len(events) - 1), time.monotonic()
         for place, event in enumerate(self._whole_or_half(events)):
-            # By the clock: what each pause takes too long would add up.
+            # By the clock, since the delays of pauses would add up.
             if await self._gone(begun + place * pause - time.monotonic()):
                 return
             self._handed_over(event is events[-1])
@@ -51,7 +51,7 @@ class Delivery:
         """As one body."""
         body = json.dumps(as_message(self._step.answer), ensure_ascii=False).encode()
         sent = body if self._is_whole else body[: len(body) // 2]
-        # Who declares more than is sent is noticed when the connection closes.
+        # A client notices a declared length that is larger than the body when the connection closes.
         length = len(sent) if self._kind is FaultKind.MALFORMED else len(body)
         return WholeBody(self._at_once(sent), length)
 
@@ -64,7 +64,7 @@ class Delivery:
             raise ConnectionCut
 
     def _handed_over(self, is_last: bool) -> None:
-        # Before the client can know that it has all, or it might ask for the count too soon.
+        # Count before the client has everything: it may ask for the count at once.
         if is_last:
             self._script.served(self._step)
 
@@ -76,7 +76,9 @@ class Delivery:
             case FaultKind.MALFORMED:
                 return [*half, Event("content_block_delta", '{"type": "content_block_delta", "index": 0, "delta": {"ty')]
             case FaultKind.ERROR_EVENT:
-                return [*half, Event("error", _error_event(self._step.fault))]
+                message = (self._step.fault and self._step.fault.message) or "Overloaded"
+                error = json.dumps({"type": "error", "error": {"type": "overloaded_error", "message": message}})
+                return [*half, Event("error", error)]
             case _:
                 return events
 
@@ -86,15 +88,15 @@ class Delivery:
 
     @property
     def _is_whole(self) -> bool:
-        return self._kind is None or self._kind is FaultKind.SLOW
+        return self._kind in {None, FaultKind.SLOW}
 
     @property
     def _delay(self) -> float:
-        return self._step.fault.seconds if self._step.fault and self._step.fault.kind is FaultKind.SLOW else 0
+        return self._step.fault.seconds if self._step.fault and self._kind is FaultKind.SLOW else 0
 
     async def _gone(self, seconds: float) -> bool:
-        """Whether the client hangs up, or has; else it is waited for so long."""
-        # Starlette ends a stream that nobody hears too; but which servers tell it at once depends on their version.
+        """Waits for so many seconds. True at once if the client hangs up."""
+        # Starlette also ends a stream without a listener, but not with every server version at once.
         try:
             async with asyncio.timeout(seconds):
                 while (await self._request.receive())["type"] != "http.disconnect":
@@ -102,8 +104,3 @@ class Delivery:
         except TimeoutError:
             return False
         return True
-
-
-def _error_event(fault: Fault | None) -> str:
-    message = (fault.message if fault else None) or "Overloaded"
-    return json.dumps({"type": "error", "error": {"type": "overloaded_error", "message": message}})

@@ -1,25 +1,32 @@
-"""YAML files that people write, read into a model; what is wrong is said with file, path and remedy."""
+"""Reads YAML files into models. Errors name the file, the path in it and the remedy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from toolagent.core.json_paths import json_path
 from toolagent.core.suggestions import nearest
+from toolagent.core.texts import shortened
 
-__all__ = ["DocumentError", "parsed", "read_document"]
+__all__ = ["DocumentError", "Part", "parsed", "read_document"]
 
 _SHOWN = 10
 
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
+class Part(BaseModel):
+    """A part of a file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
 class DocumentError(ValueError):
-    """The file cannot be read, is no YAML, or is not what the model describes."""
+    """The file cannot be read, is not YAML, or does not fit the model."""
 
 
 def read_document(path: Path, shape: type[Shape]) -> Shape:
@@ -32,7 +39,7 @@ def read_document(path: Path, shape: type[Shape]) -> Shape:
 
 
 def parsed(text: str, shape: type[Shape], name: str) -> Shape:
-    """What a text says; `name` is how its faults call it. Raises DocumentError."""
+    """The model of a text that errors call `name`. Raises DocumentError."""
     try:
         given: object = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -50,7 +57,7 @@ def _path(given: object, loc: Sequence[int | str]) -> str:
 
 
 def _steps(given: object, loc: Sequence[int | str]) -> Iterator[tuple[int | str, object]]:
-    """The parts of a place that are in the file, each with its value: pydantic also names the choices of a union."""
+    """The steps of a location that are in the file, each with its value. Pydantic also names the choices of a union."""
     value = given
     for place, part in enumerate(loc):
         if isinstance(part, int) and isinstance(value, list):
@@ -61,7 +68,7 @@ def _steps(given: object, loc: Sequence[int | str]) -> Iterator[tuple[int | str,
                 continue
             value = held.get(part)
         else:
-            # One thing where a list may be, or the name of a choice.
+            # A single value instead of a list, or the name of a choice.
             continue
         yield part, value
 
@@ -73,20 +80,18 @@ def _reason(given: object, shape: type[BaseModel], fault: ErrorDetails) -> str:
         case "missing", _:
             return "is missing. Add it."
         case "string_type", bool() | int() | float():
-            # `yes`, `on` and 1.10 are no text to YAML.
+            # To YAML, `yes`, `on` and 1.10 are not text.
             return f"must be text, and YAML reads {fault['input']!r}; put it in quotes."
         case _:
-            return f"{fault['msg']}; it is {_short(fault['input'])}."
+            return f"{fault['msg']}; it is {shortened(repr(fault['input']), 80)}."
 
 
 def _meant(given: object, shape: type[BaseModel], fault: ErrorDetails) -> str:
-    fields = _fields(shape)
-    word = str(fault["loc"][-1])
-    near = nearest(word, fields, 1)
-    beside = [given, *(value for _, value in _steps(given, fault["loc"]))]
-    there = cast("Mapping[str, object]", beside[-2])
-    known = f" Did you mean {near[0]!r}?" if near and near[0] not in there else ""
-    return known or " Remove it, or see the schema for what there is."
+    near = nearest(str(fault["loc"][-1]), _fields(shape), 1)
+    around = [given, *(value for _, value in _steps(given, fault["loc"]))]
+    siblings = cast("Mapping[str, object]", around[-2])
+    is_new = near and near[0] not in siblings
+    return f" Did you mean {near[0]!r}?" if is_new else " Remove it, or see the schema for what there is."
 
 
 def _fields(shape: type[BaseModel]) -> set[str]:
@@ -95,8 +100,3 @@ def _fields(shape: type[BaseModel]) -> set[str]:
     definitions = cast("dict[str, dict[str, object]]", schema.get("$defs", {}))
     properties = [cast("dict[str, object]", one.get("properties", {})) for one in (schema, *definitions.values())]
     return {name for names in properties for name in names}
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:79]}…"

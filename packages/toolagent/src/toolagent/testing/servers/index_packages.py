@@ -1,4 +1,4 @@
-"""A file that says what a stand-in package index has."""
+"""The file that describes the packages of a test index."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -9,9 +9,9 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 
-from toolagent.testing.servers.documents import read_document
+from toolagent.testing.servers.documents import Part, read_document
 
 __all__ = ["IndexPackages", "IndexedPackage", "Release", "load_packages", "packages_schema"]
 
@@ -31,26 +31,28 @@ def _in_utc(time: datetime | None) -> datetime | None:
     return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Release(_Part):
-    """One version: a wheel made of its modules, for every platform."""
+class Release(Part):
+    """One version: a wheel of its modules, for every platform."""
 
     version: Annotated[str, _read_by(Version, "no version (PEP 440), such as 1.0.2")]
-    uploaded: Annotated[
-        datetime | None,
-        AfterValidator(_in_utc),
-        Field(description="When; UTC unless it says otherwise. Without it the index does not know."),
-    ] = None
-    modules: Annotated[
-        dict[str, str], Field(description="Source by path in the wheel; without any, one module that has the package's name.")
-    ] = {}
+    uploaded: Annotated[datetime | None, AfterValidator(_in_utc)] = None
+    """Upload time, UTC by default. Unset: the index does not know it."""
+    modules: dict[str, str] = {}
+    """Source by path in the wheel. Empty: one module with the package's name."""
     requires: tuple[Annotated[str, _read_by(Requirement, "no requirement (PEP 508), such as httpx>=0.28: {}")], ...] = ()
     requires_python: Annotated[str, _read_by(SpecifierSet, "no range of versions, such as >=3.11")] | None = None
-    console_scripts: Annotated[dict[str, str], Field(description="Commands: `name: module:function`.")] = {}
-    yanked: Annotated[bool | str, Field(description="Taken back; a text says why.")] = False
+    console_scripts: dict[str, str] = {}
+    """Commands: `name: module:function`."""
+    yanked: bool | str = False
+    """Yanked; a text is the reason."""
+
+    @property
+    def is_yanked(self) -> bool:
+        return self.yanked is not False
+
+    @property
+    def yanked_reason(self) -> str | None:
+        return self.yanked if isinstance(self.yanked, str) else None
 
     @model_validator(mode="after")
     def _stays_inside(self) -> Self:
@@ -59,7 +61,7 @@ class Release(_Part):
         return self
 
 
-class IndexedPackage(_Part):
+class IndexedPackage(Part):
     name: Annotated[str, Field(pattern=r"^([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9])$")]
     summary: str = ""
     releases: tuple[Release, ...] = ()
@@ -70,10 +72,12 @@ class IndexedPackage(_Part):
 
     @property
     def latest(self) -> Release | None:
-        """Of those that are not taken back, or of all; a finished one before one that is not."""
-        standing = [one for one in self.releases if one.yanked is False] or [*self.releases]
-        finished = [one for one in standing if not Version(one.version).is_prerelease] or standing
-        return max(finished, key=lambda release: Version(release.version), default=None)
+        """The highest version. Releases that are not yanked come first, then those that are not pre-releases."""
+        return max(
+            self.releases,
+            key=lambda one: (not one.is_yanked, not Version(one.version).is_prerelease, Version(one.version)),
+            default=None,
+        )
 
     @model_validator(mode="after")
     def _has_each_once(self) -> Self:
@@ -83,9 +87,10 @@ class IndexedPackage(_Part):
         return self
 
 
-class IndexPackages(_Part):
+class IndexPackages(Part):
     packages: tuple[IndexedPackage, ...]
-    upload_times: Annotated[bool, Field(description="Whether the index tells them at all, as some do not.")] = True
+    upload_times: bool = True
+    """Whether the index tells upload times. Some indexes do not."""
 
     @model_validator(mode="after")
     def _has_each_once(self) -> Self:
@@ -96,7 +101,7 @@ class IndexPackages(_Part):
 
 
 def load_packages(path: Path) -> IndexPackages:
-    """Raises DocumentError, naming file, path and remedy."""
+    """Raises DocumentError."""
     return read_document(path, IndexPackages)
 
 

@@ -1,4 +1,4 @@
-"""The scripted Messages API as a web application; what was played is told at `/scripted/…`."""
+"""The scripted Messages API as a web application. `/scripted/…` tells which turns were played."""
 
 import uuid
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _MODEL = "scripted-model"
 
 
 def model_app(script: Script) -> Starlette:
-    """What `/v1` answers is the vendor's; `GET /scripted/turns`, `GET /scripted/unmet` and `DELETE /scripted/turns` are ours."""
+    """`/v1` is the vendor's API. `GET /scripted/turns`, `GET /scripted/unmet` and `DELETE /scripted/turns` are our own."""
     routes = _Routes(script)
     return Starlette(
         routes=[
@@ -44,9 +44,10 @@ class _Routes:
         self._script = script
 
     async def messages(self, request: Request) -> Response:
-        _check_head(request, self._script.scenario)
+        scenario = self._known_head(request)
         asked = read_request(await _body(request))
-        _check_model(asked.model, self._script.scenario)
+        if scenario.models and asked.model not in scenario.models:
+            raise ApiError("not_found_error", f"model: {asked.model}")
         step = self._script.step(asked)
         if step.fault is not None and step.fault.kind in STATUS_FAULTS:
             error, message = STATUS_FAULTS[step.fault.kind]
@@ -60,20 +61,18 @@ class _Routes:
         return StreamingResponse(whole.body, headers={**_headers(), "content-length": str(whole.length)}, media_type="application/json")
 
     async def count_tokens(self, request: Request) -> Response:
-        _check_head(request, self._script.scenario)
+        self._known_head(request)
         asked = read_request(await _body(request), for_an_answer=False)
         return JSONResponse({"input_tokens": self._script.tokens(asked)}, headers=_headers())
 
     async def models(self, request: Request) -> Response:
-        _check_head(request, self._script.scenario)
-        names = _models(self._script.scenario)
+        names = _models(self._known_head(request))
         page = {"data": [*map(_model_info, names)], "has_more": False, "first_id": names[0], "last_id": names[-1]}
         return JSONResponse(page, headers=_headers())
 
     async def model(self, request: Request) -> Response:
-        _check_head(request, self._script.scenario)
         name = str(request.path_params["model"])
-        if name not in _models(self._script.scenario):
+        if name not in _models(self._known_head(request)):
             raise ApiError("not_found_error", f"model: {name}")
         return JSONResponse(_model_info(name), headers=_headers())
 
@@ -87,22 +86,17 @@ class _Routes:
         self._script.forget()
         return Response(status_code=204)
 
-
-def _check_head(request: Request, scenario: Scenario) -> None:
-    """Raises ApiError."""
-    given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
-    if not given:
-        raise ApiError("authentication_error", "x-api-key header is required")
-    if scenario.key is not None and given != scenario.key:
-        raise ApiError("authentication_error", "invalid x-api-key")
-    if "anthropic-version" not in request.headers:
-        raise ApiError("invalid_request_error", "anthropic-version: header is required")
-
-
-def _check_model(model: str, scenario: Scenario) -> None:
-    """Raises ApiError."""
-    if scenario.models and model not in scenario.models:
-        raise ApiError("not_found_error", f"model: {model}")
+    def _known_head(self, request: Request) -> Scenario:
+        """The scenario, for a request with its key and a version. Raises ApiError."""
+        scenario = self._script.scenario
+        given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not given:
+            raise ApiError("authentication_error", "x-api-key header is required")
+        if scenario.key is not None and given != scenario.key:
+            raise ApiError("authentication_error", "invalid x-api-key")
+        if "anthropic-version" not in request.headers:
+            raise ApiError("invalid_request_error", "anthropic-version: header is required")
+        return scenario
 
 
 async def _body(request: Request) -> bytes:

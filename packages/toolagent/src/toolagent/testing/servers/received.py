@@ -1,4 +1,4 @@
-"""What a real endpoint answered, put together from its stream or its body."""
+"""Assembles the message of a real endpoint from its stream or its body."""
 
 import json
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _Json = dict[str, JsonValue]
 
 
 def received_message(body: bytes, content_type: str) -> _Json | None:
-    """The message; None when it did not come to its end, or is none."""
+    """The message; None if it is incomplete, or not a message."""
     try:
         if content_type.startswith("text/event-stream"):
             return _assembled([*_events(body)])
@@ -23,7 +23,7 @@ def received_message(body: bytes, content_type: str) -> _Json | None:
 
 
 def _events(body: bytes) -> Iterator[_Json]:
-    # Only \n and \r end a line of an event; str.splitlines knows more.
+    # Only \n and \r end a line of an event; str.splitlines knows more line ends.
     for line in body.replace(b"\r\n", b"\n").split(b"\n"):
         if line.startswith(b"data:"):
             yield cast("_Json", json.loads(line.removeprefix(b"data:")))

@@ -1,4 +1,4 @@
-"""A proxy in front of a real endpoint of the Messages API that writes a scenario from what comes back."""
+"""A proxy in front of a real endpoint of the Messages API. It writes a scenario from the answers."""
 
 import asyncio
 import time
@@ -100,7 +100,7 @@ async def _with_client(_app: Starlette) -> AsyncGenerator[_State]:
 
 
 def _asked(body: bytes) -> MessagesRequest | None:
-    """What the endpoint refuses anyway is not recorded."""
+    """None for a request that the endpoint refuses."""
     try:
         return read_request(body)
     except ApiError:
@@ -108,7 +108,7 @@ def _asked(body: bytes) -> MessagesRequest | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """As a whole: who reads meanwhile, or finds it after a crash, has the state after some turn."""
+    """Replaces the file at once, so a reader never sees half a scenario, not even after a crash."""
     with NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         file.write(text)
     Path(file.name).replace(path)

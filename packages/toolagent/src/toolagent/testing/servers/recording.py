@@ -1,4 +1,4 @@
-"""A real session turned into a scenario, as it goes on."""
+"""Turns a real session into a scenario while it goes on."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +10,7 @@ from pydantic import JsonValue
 
 from toolagent.core.calls.masking import without_secret
 from toolagent.testing.servers.api_errors import STATUS_FAULTS, STATUSES
+from toolagent.testing.servers.references import with_texts
 from toolagent.testing.servers.requests import MessagesRequest, ToolOutcomeView
 from toolagent.testing.servers.scenario import (
     Block,
@@ -26,13 +27,13 @@ from toolagent.testing.servers.scenario import (
 
 __all__ = ["Recording", "with_references"]
 
-_HEADER = "# Recorded from a real session. What the tools gave is referred to, so that it may be another value when this is played.\n"
+_HEADER = "# Recorded from a real session. References stand for values that tools gave: they may differ when this is played.\n"
 _NOT_RECORDED = Turn(text="This turn was not recorded.")
 _USUAL = {"end_turn", "tool_use"}
 _FAULTS = {STATUSES[error]: kind for kind, (error, _) in STATUS_FAULTS.items()}
 
 _LEAST = 6
-"""Shorter values are equal by chance."""
+"""Shorter values may be equal by chance."""
 
 
 @dataclass
@@ -42,7 +43,7 @@ class _Heard:
 
 
 class Recording:
-    """Conversations by their first user message, turns by their position: what is asked again is recorded once."""
+    """Keeps conversations by their first user message and turns by their position, so a repeated request is recorded once."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -50,12 +51,12 @@ class Recording:
         self._secrets: set[str] = set()
 
     def hide(self, secret: str) -> None:
-        """Never to be written, wherever it occurs."""
+        """Never write this text, wherever it occurs."""
         if secret:
             self._secrets.add(secret)
 
     def answered(self, request: MessagesRequest, message: dict[str, JsonValue], seconds: float | None = None) -> None:
-        """A turn came whole. With `seconds` it takes as long when it is played."""
+        """A complete turn came. With `seconds` it takes as long when it is played."""
         self._place(request).turn = _turn(request, message, seconds)
 
     def refused(self, request: MessagesRequest, status: int, retry_after: str | None) -> None:
@@ -64,25 +65,24 @@ class Recording:
         self._failed(request, Fault(kind=kind, retry_after=_seconds(retry_after)))
 
     def cut(self, request: MessagesRequest) -> None:
-        """The answer did not come to its end."""
+        """The answer broke off."""
         self._failed(request, Fault(kind=FaultKind.CUT))
 
     def scenario(self) -> Scenario:
-        """Raises ValueError while nothing was recorded."""
+        """Raises ValueError while nothing is recorded."""
         whens = _whens([*self._heard])
         conversations = tuple(
             Conversation(name=f"conversation_{number}", when=when, turns=tuple(_in_order(heard)))
             for number, (when, heard) in enumerate(zip(whens, self._heard.values(), strict=True), 1)
         )
-        if len(conversations) == 1:
-            return Scenario(name=self._name, turns=conversations[0].turns)
-        return Scenario(name=self._name, conversations=conversations)
+        alone = len(conversations) == 1
+        return Scenario(name=self._name, turns=conversations[0].turns) if alone else Scenario(name=self._name, conversations=conversations)
 
     def text(self) -> str:
-        """The scenario as YAML, with nothing in it that is to be hidden and has 8 characters or more: less is in innocent words."""
+        """The scenario as YAML, without hidden texts of 8 characters or more. Shorter ones occur in ordinary words."""
         text = _HEADER + yaml.dump(_described(self.scenario()), Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)
         for secret in self._secrets:
-            # In YAML asterisks would mean something.
+            # Asterisks have a meaning in YAML.
             text = without_secret(text, secret, "(hidden)")
         return text
 
@@ -99,15 +99,11 @@ class Recording:
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
-    """What a person would write: only what is said, one thing alone where a list of one would do."""
+    """The scenario as a person writes it: without defaults, and a single value for a list of one."""
     if scenario.turns:
         return {"name": scenario.name, "turns": [*map(_turn_described, scenario.turns)]}
-    return {
-        "name": scenario.name,
-        "conversations": [
-            {"name": one.name, "when": one.when, "turns": [*map(_turn_described, one.turns)]} for one in scenario.conversations
-        ],
-    }
+    every = [{"name": one.name, "when": one.when, "turns": [*map(_turn_described, one.turns)]} for one in scenario.conversations]
+    return {"name": scenario.name, "conversations": every}
 
 
 def _turn_described(turn: Turn) -> dict[str, object]:
@@ -117,20 +113,18 @@ def _turn_described(turn: Turn) -> dict[str, object]:
         if len(several) == 1:
             fields[name] = several[0]
     if turn.content:
-        # Its `type` tells what a block is.
+        # A `type` is a default, but a block needs it.
         fields["content"] = [{"type": block.type, **block.model_dump(mode="json", exclude_defaults=True)} for block in turn.content]
     return fields
 
 
 class _Readable(yaml.SafeDumper):
-    """Text of several lines as such."""
+    """Writes text of several lines as a block."""
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _text)
+_Readable.add_representer(
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+)
 
 
 def _turn(request: MessagesRequest, message: dict[str, JsonValue], seconds: float | None) -> Turn:
@@ -148,13 +142,13 @@ def _turn(request: MessagesRequest, message: dict[str, JsonValue], seconds: floa
     if seconds is not None:
         fields["seconds"] = round(seconds, 2)
     usage = message.get("usage")
-    # Where `input_tokens` are given, the others are 0 unless they are given too.
+    # With `input_tokens` given, the other counts are 0 by default.
     known = {name: tokens for name in TurnUsage.model_fields if (tokens := usage.get(name))} if isinstance(usage, dict) else {}
     return Turn.model_validate({**fields, "usage": {"input_tokens": 0, **known} if known else {}})
 
 
 def _blocks(content: JsonValue, request: MessagesRequest) -> Iterator[Block]:
-    """Of other kinds than ours there is nothing to be played."""
+    """Blocks of other kinds cannot be played."""
     for block in content if isinstance(content, list) else ():
         match block:
             case {"type": "text", "text": str(text)} if text:
@@ -168,7 +162,7 @@ def _blocks(content: JsonValue, request: MessagesRequest) -> Iterator[Block]:
 
 
 def _in_order(heard: dict[int, _Heard]) -> Iterator[Turn]:
-    """All positions up to the last; a session may be recorded from its middle on."""
+    """All positions up to the last. The recording of a session may begin in its middle."""
     for position in range(max(heard) + 1):
         found = heard.get(position, _Heard())
         turn = found.turn or _NOT_RECORDED
@@ -176,7 +170,7 @@ def _in_order(heard: dict[int, _Heard]) -> Iterator[Turn]:
 
 
 def _whens(openings: Sequence[str]) -> Iterable[str | None]:
-    """What tells each conversation from the others: its first line that no other has."""
+    """The text that distinguishes each conversation: its first line that no other has."""
     if len(openings) == 1:
         return (None,)
     return tuple(_own_line(opening, [other for other in openings if other != opening]) for opening in openings)
@@ -191,23 +185,22 @@ def _seconds(retry_after: str | None) -> float | None:
     try:
         return float(retry_after) if retry_after else None
     except ValueError:
-        # It may be a date.
-        return None
+        return None  # a date
 
 
 def with_references(value: JsonValue, request: MessagesRequest) -> JsonValue:
-    """The value with a reference for each string in it that is in the latest result of a tool and had been said by nobody before.
+    """The value with a reference for each string that is in the latest result of a tool and was in no message before.
 
-    Such a string has to be a reference: what a tool had made up is another value the next time.
+    The tool made up such a string, so its value differs the next time.
     """
     rounds = request.outcomes
     now = {path: found for results in rounds for one in results for path, found in _leaves(one.value, one.tool)}
     known = {found: path for path, found in _made_up(request, iter(rounds)) if now.get(path) == found}
-    return _replaced(value, {found: f"{{{{ results.{path} }}}}" for found, path in known.items()})
+    return with_texts(value, lambda text: f"{{{{ results.{known[text]} }}}}" if text in known else text)
 
 
 def _made_up(request: MessagesRequest, rounds: Iterator[Sequence[ToolOutcomeView]]) -> Iterator[tuple[str, str]]:
-    """What tools were the first to say: the places and the values."""
+    """Values that first occur in a tool result, with their places."""
     said = [request.system_text]
     for message in request.messages:
         results = next(rounds) if message.of_type("tool_result") else ()
@@ -231,15 +224,3 @@ def _leaves(value: JsonValue, path: str) -> Iterator[tuple[str, str]]:
             yield path, value
         case _:
             return
-
-
-def _replaced(value: JsonValue, known: dict[str, str]) -> JsonValue:
-    match value:
-        case str():
-            return known.get(value, value)
-        case list():
-            return [_replaced(item, known) for item in value]
-        case dict():
-            return {key: _replaced(item, known) for key, item in value.items()}
-        case _:
-            return value

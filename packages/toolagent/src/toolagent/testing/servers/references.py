@@ -1,4 +1,4 @@
-r"""What a turn takes over from the conversation: `{{ last_result.container_id }}` and the like.
+r"""References from a turn to the conversation, such as `{{ last_result.container_id }}`.
 
 | reference | is |
 |---|---|
@@ -7,39 +7,48 @@ r"""What a turn takes over from the conversation: `{{ last_result.container_id }
 | `results.create_docker_env` | the latest result of the tool of that name |
 | `turn` | the number of this turn, from 1 |
 
-A result that reads as JSON is that value, and a dotted path leads into it (a number is the place in a list); else it is text. A path
-leads into text too that has a `name: value` a line, as Tool Agent's own agent tools answer; a text of several lines stands below its name.
-A string that is a reference and nothing else becomes the value with its type; in longer text stands the value's text, or its JSON.
-Braces around anything else stay as they are: models write templates too.
+A result that is valid JSON is read as JSON; a dotted path leads into it (a number is a place in a list). Any other result is text. A path
+also leads into text with a `name: value` on each line, as Tool Agent's own agent tools answer; a value of several lines is below its name.
+A string that is only a reference becomes the value with its type. In longer text, the reference becomes the value's text or JSON.
+Braces around anything else stay unchanged, because models also write templates.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from pydantic import JsonValue
 
-__all__ = ["Unresolved", "filled", "resolved"]
+__all__ = ["Unresolved", "filled", "resolved", "with_texts"]
 
 _FIELD = re.compile(r"([a-z_][a-z0-9_]*):(?: (.*))?")
 _REFERENCE = re.compile(r"\{\{\s*((?:last_result|last_results|results|turn)(?:\.[\w-]+)*)\s*\}\}")
 
 
 class Unresolved(ValueError):
-    """A reference leads to nothing; the message says what there is."""
+    """A reference leads to nothing. The message says what exists."""
 
 
 def resolved(value: JsonValue, values: Mapping[str, JsonValue]) -> JsonValue:
     """The value with all references replaced. Raises Unresolved."""
+
+    def of(text: str) -> JsonValue:
+        whole = _REFERENCE.fullmatch(text.strip())
+        return _looked_up(whole[1], values) if whole else filled(text, values)
+
+    return with_texts(value, of)
+
+
+def with_texts(value: JsonValue, change: Callable[[str], JsonValue]) -> JsonValue:
+    """The value with `change` applied to each string in it, except the names of objects."""
     match value:
         case str():
-            whole = _REFERENCE.fullmatch(value.strip())
-            return _looked_up(whole[1], values) if whole else filled(value, values)
+            return change(value)
         case list():
-            return [resolved(item, values) for item in value]
+            return [with_texts(item, change) for item in value]
         case dict():
-            return {key: resolved(item, values) for key, item in value.items()}
+            return {key: with_texts(item, change) for key, item in value.items()}
         case _:
             return value
 
@@ -65,7 +74,7 @@ def _looked_up(path: str, values: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _fields(text: str) -> dict[str, JsonValue]:
-    """Of a text with a `name: value` a line; empty for any other."""
+    """The fields of a text with a `name: value` on each line; empty for any other text."""
     found: dict[str, list[str]] = {}
     below: list[str] | None = None
     for line in text.split("\n"):
@@ -80,7 +89,7 @@ def _fields(text: str) -> dict[str, JsonValue]:
 
 
 def _value(text: str) -> JsonValue:
-    # An id may be all digits, so what is neither a list nor an object stays text.
+    # Only lists and objects are read as JSON: an id may be all digits.
     if not text.startswith(("[", "{")):
         return text
     try:

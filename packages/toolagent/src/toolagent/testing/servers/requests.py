@@ -1,7 +1,7 @@
-"""A request to the Messages API as the model gets it, and the rules of the API that a conversation must keep."""
+"""A request to the Messages API, and the API's rules for conversations."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Literal, cast
@@ -9,11 +9,12 @@ from typing import Annotated, Literal, cast
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 
 from toolagent.testing.servers.api_errors import ApiError
+from toolagent.testing.servers.scenario import ToolName
 
 __all__ = ["AskedMessage", "MessagesRequest", "ToolOutcomeView", "read_request"]
 
 _MARKS = 4
-"""As many cache_control marks are allowed."""
+"""The API allows so many cache_control marks."""
 
 Blocks = Annotated[
     tuple[dict[str, JsonValue], ...],
@@ -23,7 +24,7 @@ Blocks = Annotated[
 
 @dataclass(frozen=True)
 class ToolOutcomeView:
-    """The result of one tool as it was sent back; `tool` is the name of the tool that was used."""
+    """The result of the tool named `tool`, as it was sent back."""
 
     tool: str
     text: str
@@ -31,7 +32,7 @@ class ToolOutcomeView:
 
     @property
     def value(self) -> JsonValue:
-        """The text as JSON where it reads as that."""
+        """The text as JSON, or the text if it is not JSON."""
         try:
             return cast("JsonValue", json.loads(self.text))
         except ValueError:
@@ -39,7 +40,7 @@ class ToolOutcomeView:
 
 
 class _Asked(BaseModel):
-    """The API has more fields than we look at."""
+    """Ignores the other fields of the API."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -59,7 +60,7 @@ class AskedMessage(_Asked):
 class _OfferedTool(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+    name: ToolName
     input_schema: dict[str, JsonValue] | None = None
 
 
@@ -73,7 +74,7 @@ class MessagesRequest(_Asked):
 
     @property
     def position(self) -> int:
-        """How many turns the model has had: the messages of its own. So a request that is sent again is given the same turn."""
+        """The number of the model's messages. A repeated request has the same position, so it gets the same turn."""
         return sum(message.role == "assistant" for message in self.messages)
 
     @property
@@ -93,22 +94,26 @@ class MessagesRequest(_Asked):
     def outcomes(self) -> tuple[tuple[ToolOutcomeView, ...], ...]:
         """The tool results of each message that has any, in order."""
         names = {str(use.get("id")): str(use.get("name")) for message in self.messages for use in message.of_type("tool_use")}
+
+        def outcome(result: dict[str, JsonValue]) -> ToolOutcomeView:
+            name, content = names.get(str(result.get("tool_use_id")), ""), result.get("content")
+            blocks = tuple(block for block in content if isinstance(block, dict)) if isinstance(content, list) else ()
+            return ToolOutcomeView(name, content if isinstance(content, str) else _text(blocks), result.get("is_error") is True)
+
         rounds = (message.of_type("tool_result") for message in self.messages)
-        return tuple(tuple(_outcome(result, names) for result in results) for results in rounds if results)
+        return tuple(tuple(map(outcome, results)) for results in rounds if results)
 
     def parts(self) -> Iterator[tuple[dict[str, JsonValue], bool]]:
-        """Tools, system prompt and messages, block by block in the order of the prompt cache, and whether a cache mark ends there."""
-        for tool in self.tools:
-            yield _unmarked(tool.model_dump(exclude_none=True))
-        for block in self.system:
-            yield _unmarked({"role": "system", **block})
-        for message in self.messages:
-            for block in message.content:
-                yield _unmarked({"role": message.role, **block})
+        """Tools, system prompt and messages, block by block in the order of the prompt cache, and whether each has a cache mark."""
+        spoken = [("system", block) for block in self.system]
+        spoken += [(message.role, block) for message in self.messages for block in message.content]
+        tools = [tool.model_dump(exclude_none=True) for tool in self.tools]
+        for block in (*tools, *({"role": role, **block} for role, block in spoken)):
+            yield {key: value for key, value in block.items() if key != "cache_control"}, block.get("cache_control") is not None
 
 
 def read_request(body: bytes, for_an_answer: bool = True) -> MessagesRequest:
-    """Raises ApiError where the API would refuse the request; `for_an_answer` is false where tokens are only counted."""
+    """Raises ApiError if the API would refuse the request. `for_an_answer` is false if tokens are only counted."""
     try:
         request = MessagesRequest.model_validate_json(body)
     except ValidationError as error:
@@ -146,7 +151,7 @@ def _empty(request: MessagesRequest) -> Iterator[str]:
 
 
 def _unpaired(request: MessagesRequest) -> Iterator[str]:
-    """What an agent that lost its place gets wrong: uses without results, and results without uses."""
+    """The faults of an agent that lost its place: uses without results, and results without uses."""
     used: set[str] = set()
     for place, message in enumerate(request.messages):
         answered = {str(result.get("tool_use_id")) for result in message.of_type("tool_result")}
@@ -165,21 +170,6 @@ def _unpaired(request: MessagesRequest) -> Iterator[str]:
         used = {str(use.get("id")) for use in message.of_type("tool_use")}
     if used:
         yield f"messages.{len(request.messages) - 1}: `tool_use` ids were found without `tool_result` blocks immediately after."
-
-
-def _outcome(result: dict[str, JsonValue], names: Mapping[str, str]) -> ToolOutcomeView:
-    name = names.get(str(result.get("tool_use_id")), "")
-    return ToolOutcomeView(name, _content_text(result.get("content")), result.get("is_error") is True)
-
-
-def _unmarked(block: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], bool]:
-    return {key: value for key, value in block.items() if key != "cache_control"}, block.get("cache_control") is not None
-
-
-def _content_text(content: JsonValue) -> str:
-    if isinstance(content, list):
-        return _text(tuple(block for block in content if isinstance(block, dict)))
-    return content if isinstance(content, str) else ""
 
 
 def _text(blocks: tuple[dict[str, JsonValue], ...]) -> str:

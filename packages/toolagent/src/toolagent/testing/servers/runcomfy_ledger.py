@@ -1,9 +1,9 @@
-"""What a stand-in of RunComfy was asked to start and stop, and the faults that it is told to have."""
+"""The servers that the RunComfy test server launched and stopped, and its faults. `docs/testing-servers.md` says what each fault does."""
 
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field, JsonValue
 
@@ -30,46 +30,31 @@ FaultKind = Literal[
     "forget",
     "run_error",
 ]
-Operation = Literal["launch", "status", "stop", "list", "workflows", "upload", "prompt", "history", "view"]
+FAULTS: tuple[FaultKind, ...] = get_args(FaultKind)
 
-FAULTS: dict[str, str] = {
-    "400": "the request is refused",
-    "401": "the key is refused",
-    "402": "the account has no money",
-    "403": "the user may not do this",
-    "413": "what is sent is too large",
-    "429": "too many requests; `retry_after` is the header",
-    "500": "an error of the provider",
-    "garbage": "an answer that is no JSON",
-    "nan": "an answer that holds NaN, as when a node puts it out",
-    "lost_answer": "the request is carried out, and the connection is closed instead of an answer",
-    "slow": "the request is carried out, and answered `seconds` later",
-    "never_ready": "the next server that is launched stays `Starting`",
-    "fails_to_start": "the next server that is launched becomes `Failed`",
-    "vanish": "the next prompt makes its server disappear while it runs",
-    "ws_drop": "the next prompt closes its WebSocket while it runs",
-    "forget": "the next prompt is lost, as when ComfyUI is started anew",
-    "run_error": "the next prompt ends with an error of a node",
-}
-_CLOUD: tuple[Operation, ...] = ("launch", "status", "stop", "list", "workflows")
+_Cloud = Literal["launch", "status", "stop", "list", "workflows"]
+Operation = Literal[_Cloud, "upload", "prompt", "history", "view"]
+
 _OF_LAUNCH, _OF_RUN = ("never_ready", "fails_to_start"), ("vanish", "ws_drop", "forget", "run_error")
 
 
 class Fault(ToldFault):
-    """Happens `times` times, after `after` requests that it spares. Without `at` it hits every operation of the cloud API."""
+    """Happens `times` times, after `after` matching requests without it. Without `at` it hits every operation of the cloud API."""
 
     kind: FaultKind
     at: Operation | None = None
     after: Annotated[int, Field(ge=0)] = 0
-    seconds: Annotated[float, Field(ge=0, description="With slow.")] = 1.0
-    retry_after: Annotated[float, Field(ge=0, description="Seconds, with 429.")] = 1.0
+    seconds: Annotated[float, Field(ge=0)] = 1.0
+    """With slow."""
+    retry_after: Annotated[float, Field(ge=0)] = 1.0
+    """Seconds, with 429."""
 
     def hits(self, operation: Operation) -> bool:
         if self.kind in _OF_LAUNCH:
             return operation == "launch"
         if self.kind in _OF_RUN:
             return operation == "prompt"
-        return operation == self.at if self.at else operation in _CLOUD
+        return operation == self.at if self.at else operation in get_args(_Cloud)
 
     def spares(self) -> bool:
         spared = self.after > 0
@@ -79,7 +64,7 @@ class Fault(ToldFault):
 
 @dataclass
 class Rented:
-    """One server, from its launch on. It stays in the ledger when it is gone."""
+    """One server since its launch. It stays in the ledger after its end."""
 
     server_id: str
     user_id: str
@@ -93,9 +78,9 @@ class Rented:
     ended_at: datetime | None = None
     ended_by: Literal["stopped", "vanished"] | None = None
     stops_again: int = 0
-    """Stops of it after its end."""
+    """Stops after its end."""
     stops_unanswered: int = 0
-    """Stops of it whose answer was lost, so that another one is no wonder."""
+    """Stops whose answer was lost, so a client may send another."""
     _began: float = field(default_factory=time.monotonic)
 
     @property
@@ -111,22 +96,23 @@ class Rented:
 
 
 class Ledger:
-    """All servers there ever were, in the order of their launches."""
+    """All servers, in the order of their launches."""
 
     def __init__(self) -> None:
         self.servers: dict[str, Rented] = {}
         self.refused_stops = 0
-        """Stops of servers that had been stopped before, or never were."""
+        """Stops of servers that are unknown or had ended."""
 
-    def running(self, user_id: str | None = None) -> list[Rented]:
-        return [one for one in list(self.servers.values()) if one.ended_by is None and user_id in {None, one.user_id}]
+    def running(self) -> list[Rented]:
+        return [one for one in list(self.servers.values()) if one.ended_by is None]
 
     def shown(self) -> dict[str, JsonValue]:
         every = list(self.servers.values())
+        ends = [one.ended_by for one in every]
         return {
             "launched": len(every),
-            "stopped": sum(one.ended_by == "stopped" for one in every),
-            "vanished": sum(one.ended_by == "vanished" for one in every),
+            "stopped": ends.count("stopped"),
+            "vanished": ends.count("vanished"),
             "running": [one.server_id for one in every if one.ended_by is None],
             "stops_of_none": self.refused_stops,
             "servers": [_entry(one) for one in every],
@@ -134,6 +120,5 @@ class Ledger:
 
 
 def _entry(one: Rented) -> dict[str, JsonValue]:
-    told = {name: value for name, value in asdict(one).items() if not name.startswith("_")}
-    times = {name: value.isoformat() for name, value in told.items() if isinstance(value, datetime)}
-    return {**told, **times, "status": one.status}
+    told = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in asdict(one).items() if name != "_began"}
+    return {**told, "status": one.status}

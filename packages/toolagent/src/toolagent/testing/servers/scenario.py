@@ -1,4 +1,4 @@
-"""A scenario: what a scripted model answers, turn by turn, and what must have been asked.
+"""A scenario: the answers of a scripted model, turn by turn, and the requests it expects.
 
 Text in a turn may refer to the conversation (`toolagent.testing.servers.references`).
 """
@@ -8,9 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal, Self, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, PositiveInt, model_validator
 
-from toolagent.testing.servers.documents import read_document
+from toolagent.testing.servers.documents import Part, read_document
 
 __all__ = [
     "Block",
@@ -23,6 +23,7 @@ __all__ = [
     "StopReason",
     "TextBlock",
     "ThinkingBlock",
+    "ToolName",
     "ToolUseBlock",
     "Turn",
     "TurnUsage",
@@ -34,12 +35,11 @@ Forever = Literal["forever"]
 StopReason = Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+ToolName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
 
 
 def _listed(value: object) -> Sequence[object]:
-    """One thing stands for a list of one."""
+    """A single value stands for a list of one."""
     return cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
 
 
@@ -50,18 +50,18 @@ def _kind_alone(value: object) -> Sequence[object]:
 Texts = Annotated[tuple[str, ...], BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])]
 
 
-class TextBlock(_Part):
+class TextBlock(Part):
     type: Literal["text"] = "text"
     text: Annotated[str, Field(min_length=1)]
 
 
-class ToolUseBlock(_Part):
+class ToolUseBlock(Part):
     type: Literal["tool_use"] = "tool_use"
-    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
+    name: ToolName
     input: dict[str, JsonValue] = {}
 
 
-class ThinkingBlock(_Part):
+class ThinkingBlock(Part):
     type: Literal["thinking"] = "thinking"
     thinking: str
     signature: str = ""
@@ -72,7 +72,7 @@ Block = Annotated[TextBlock | ToolUseBlock | ThinkingBlock, Field(discriminator=
 
 
 class FaultKind(StrEnum):
-    """What can go wrong with a request; the first six are answers with a status, the others befall the answer on its way."""
+    """What can go wrong with a request. The first six are answers with a status, the others disturb the answer on its way."""
 
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
@@ -87,7 +87,7 @@ class FaultKind(StrEnum):
     SLOW = "slow"
 
 
-class Fault(_Part):
+class Fault(Part):
     """Comes `times` times before the turn is given. `rate_limit` alone is short for `{kind: rate_limit}`."""
 
     kind: Annotated[
@@ -99,49 +99,67 @@ class Fault(_Part):
         ),
     ]
     times: PositiveInt | Forever = 1
-    retry_after: Annotated[float | None, Field(ge=0, description="Seconds, sent as the header retry-after.")] = None
-    seconds: Annotated[float, Field(ge=0, description="Of slow: how long nothing comes.")] = 30.0
-    message: Annotated[str | None, Field(description="Instead of the usual words.")] = None
+    retry_after: Annotated[float | None, Field(ge=0)] = None
+    """Seconds, sent as the header retry-after."""
+    seconds: Annotated[float, Field(ge=0)] = 30.0
+    """With slow: how long nothing comes."""
+    message: str | None = None
+    """Instead of the default message."""
 
 
-class TurnUsage(_Part):
-    """Tokens; what is not given is estimated: a token for four characters, caching by the request's cache_control marks."""
-
-    input_tokens: Annotated[int | None, Field(ge=0)] = None
-    output_tokens: Annotated[int | None, Field(ge=0)] = None
-    cache_creation_input_tokens: Annotated[int | None, Field(ge=0)] = None
-    cache_read_input_tokens: Annotated[int | None, Field(ge=0)] = None
+Tokens = Annotated[int | None, Field(ge=0)]
 
 
-class Expectation(_Part):
-    """What the request that asks for this turn must hold; else it is answered with 400 and remembered."""
+class TurnUsage(Part):
+    """Tokens. Unset counts are estimated: one token for four characters, caching by the request's cache_control marks."""
 
-    last_result: Annotated[Texts, Field(description="Each occurs in one of the latest tool results.")] = ()
-    last_result_json: Annotated[JsonValue, Field(description="A part of what the latest tool result is as JSON.")] = None
-    is_error: Annotated[bool | None, Field(description="Whether one of the latest tool results is an error.")] = None
-    user: Annotated[Texts, Field(description="Each occurs in the text of the last user message.")] = ()
-    system: Annotated[Texts, Field(description="Each occurs in the system prompt.")] = ()
-    tools: Annotated[Texts, Field(description="Each is the name of a tool that is offered.")] = ()
-    nowhere: Annotated[Texts, Field(description="Each occurs nowhere in the request.")] = ()
+    input_tokens: Tokens = None
+    output_tokens: Tokens = None
+    cache_creation_input_tokens: Tokens = None
+    cache_read_input_tokens: Tokens = None
 
 
-class Turn(_Part):
+class Expectation(Part):
+    """What the request for this turn must contain. Any other request is answered with 400 and remembered."""
+
+    last_result: Texts = ()
+    """Each occurs in one of the latest tool results."""
+    last_result_json: JsonValue = None
+    """A part of the latest tool result, as JSON."""
+    is_error: bool | None = None
+    """Whether one of the latest tool results is an error."""
+    user: Texts = ()
+    """Each occurs in the text of the last user message."""
+    system: Texts = ()
+    """Each occurs in the system prompt."""
+    tools: Texts = ()
+    """Each is the name of a tool that is offered."""
+    nowhere: Texts = ()
+    """Each occurs nowhere in the request."""
+
+
+class Turn(Part):
     """One answer of the model."""
 
-    text: Annotated[str, Field(description="Said before the tools are used.")] = ""
+    text: str = ""
+    """Comes before the tool uses."""
     tool_use: ToolUses = ()
-    content: Annotated[tuple[Block, ...], Field(description="Blocks in any order, instead of text and tool_use.")] = ()
-    stop_reason: Annotated[StopReason | None, Field(description="Else tool_use where a tool is used, end_turn where none is.")] = None
+    content: tuple[Block, ...] = ()
+    """Blocks in any order, instead of text and tool_use."""
+    stop_reason: StopReason | None = None
+    """By default tool_use if a tool is used, else end_turn."""
     stop_sequence: str | None = None
     usage: TurnUsage = TurnUsage()
-    seconds: Annotated[float | None, Field(ge=0, description="How long the answer takes; a stream comes evenly in that time.")] = None
+    seconds: Annotated[float | None, Field(ge=0)] = None
+    """How long the answer takes; a stream comes evenly in that time."""
     fault: Annotated[
         tuple[Fault, ...],
         BeforeValidator(_kind_alone, json_schema_input_type=FaultKind | Fault | tuple[FaultKind | Fault, ...]),
-        Field(description="What comes before the turn is given, in order."),
     ] = ()
+    """The faults before the turn, in order."""
     expect: Expectation = Expectation()
-    repeat: Annotated[PositiveInt | Forever, Field(description="Given so many times in a row, as so many turns.")] = 1
+    repeat: PositiveInt | Forever = 1
+    """Given so many times in a row, as so many turns."""
 
     @model_validator(mode="after")
     def _can_be_given(self) -> Self:
@@ -159,10 +177,12 @@ class Turn(_Part):
         return self.content or (*((TextBlock(text=self.text),) if self.text else ()), *self.tool_use)
 
 
-class Conversation(_Part):
+class Conversation(Part):
     name: str = "conversation"
-    when: Annotated[str | None, Field(min_length=1, description="Text that occurs in the first user message; without it all fit.")] = None
-    expect: Annotated[Expectation, Field(description="Of every turn.")] = Expectation()
+    when: Annotated[str | None, Field(min_length=1)] = None
+    """Text that occurs in the first user message; without it all fit."""
+    expect: Expectation = Expectation()
+    """Of every turn."""
     turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
 
     @model_validator(mode="after")
@@ -172,7 +192,7 @@ class Conversation(_Part):
         return self
 
     def turn(self, position: int) -> Turn | None:
-        """The turn at a position from 0 on; None when the conversation is over by then."""
+        """The turn at a position, from 0 on; None after the end of the conversation."""
         end = 0
         for turn in self.turns:
             if turn.repeat == "forever":
@@ -184,18 +204,22 @@ class Conversation(_Part):
 
     @property
     def length(self) -> int:
-        """How many turns it has, but for one that is repeated forever."""
+        """The number of turns, without one that is repeated forever."""
         return sum(turn.repeat for turn in self.turns if turn.repeat != "forever")
 
 
-class Scenario(_Part):
+class Scenario(Part):
     """Either `turns`, or several `conversations`."""
 
     name: str = "scenario"
-    key: Annotated[str | None, Field(min_length=1, description="The API key that must be sent; without it any will do.")] = None
-    models: Annotated[tuple[str, ...], Field(description="The models there are; without them every name will do.")] = ()
-    seconds: Annotated[float, Field(ge=0, description="How long a turn takes that does not say so itself.")] = 0.0
-    expect: Annotated[Expectation, Field(description="Of every turn.")] = Expectation()
+    key: Annotated[str | None, Field(min_length=1)] = None
+    """The API key that must be sent; without it any will do."""
+    models: tuple[str, ...] = ()
+    """The models there are; without them every name will do."""
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+    """How long a turn takes that does not say so itself."""
+    expect: Expectation = Expectation()
+    """Of every turn."""
     turns: tuple[Turn, ...] = ()
     conversations: tuple[Conversation, ...] = ()
 
@@ -217,7 +241,7 @@ class Scenario(_Part):
 
 
 def load_scenario(path: Path) -> Scenario:
-    """Raises DocumentError, naming file, path and remedy."""
+    """Raises DocumentError."""
     return read_document(path, Scenario)
 
 

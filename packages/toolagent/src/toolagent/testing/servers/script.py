@@ -1,10 +1,9 @@
-"""Which turn a request is given, what goes wrong before, and how often each was asked for and served."""
+"""Chooses the turn for a request and the fault before it, and counts how often each turn was asked for and served."""
 
 import hashlib
 import json
 import threading
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -24,10 +23,10 @@ _Key = tuple[str, int]
 
 _CHARACTERS = 4
 _LOOK_BACK = 20
-"""So many blocks before a mark the API looks for what is cached."""
+"""The number of blocks before a mark in which the API looks for a cached prefix."""
 
 PromptTokens = tuple[int, int, int]
-"""Tokens that are new, written to the cache, read from it."""
+"""Tokens that are new, written to the cache, and read from it."""
 
 
 class TurnCount(BaseModel):
@@ -35,14 +34,14 @@ class TurnCount(BaseModel):
 
     conversation: str
     turn: int
-    asked: int
-    faults: int
-    served: int
+    asked: int = 0
+    faults: int = 0
+    served: int = 0
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a request is answered with: the turn, after the fault if there is one. `seconds` is how long the answer takes."""
+    """The answer to a request, and the fault to apply, if any. `seconds` is how long the answer takes."""
 
     key: _Key
     answer: Answer
@@ -51,20 +50,17 @@ class Step:
 
 
 class Script:
-    """A scenario as it is played; asked by the server's thread, looked at by others."""
+    """A scenario while it is played. The server's thread asks; other threads read the counts."""
 
     def __init__(self, scenario: Scenario) -> None:
         self.scenario = scenario
         self._conversations = tuple(scenario.all_conversations())
         self._lock = threading.Lock()
         self._cache = PromptCache()
-        self._asked: Counter[_Key] = Counter()
-        self._faults: Counter[_Key] = Counter()
-        self._served: Counter[_Key] = Counter()
-        self._unmet: dict[str, None] = {}
+        self.forget()
 
     def step(self, request: MessagesRequest) -> Step:
-        """Raises ApiError when the scenario expects another request, and remembers that."""
+        """Raises ApiError, and remembers it, if the scenario expects another request."""
         try:
             return self._step(request)
         except _Unexpected as error:
@@ -75,7 +71,7 @@ class Script:
             raise ApiError("invalid_request_error", message) from error
 
     def tokens(self, request: MessagesRequest) -> int:
-        """What the prompt takes: as its turn says, else estimated."""
+        """The tokens of the prompt: those of its turn, else an estimate."""
         conversation = self._chosen(request)
         turn = conversation.turn(request.position) if conversation else None
         given = turn.usage if turn else None
@@ -85,28 +81,31 @@ class Script:
 
     def served(self, step: Step) -> None:
         with self._lock:
-            self._served[step.key] += 1
+            self._count(step.key).served += 1
 
     def turns(self) -> tuple[TurnCount, ...]:
-        """All turns in order; of one that is repeated forever those that were asked for."""
+        """All turns in order. A turn that is repeated forever counts as often as it was asked for."""
+        names = [one.name for one in self._conversations]
         with self._lock:
-            keys = (key for one in self._conversations for key in _keys(one, self._asked))
-            return tuple(
-                TurnCount(conversation=key[0], turn=key[1] + 1, asked=self._asked[key], faults=self._faults[key], served=self._served[key])
-                for key in keys
-            )
+            counts = sorted(self._counts.values(), key=lambda one: (names.index(one.conversation), one.turn))
+            return tuple(one.model_copy() for one in counts)
 
     def unmet(self) -> tuple[str, ...]:
-        """Each request that the scenario did not expect: what it expected, and what came."""
+        """Each unexpected request: what the scenario expected, and what came."""
         with self._lock:
             return tuple(self._unmet)
 
     def forget(self) -> None:
-        """Count anew: faults come again, too."""
+        """Starts all counts again, so faults also come again."""
         with self._lock:
-            for counter in (self._asked, self._faults, self._served):
-                counter.clear()
-            self._unmet.clear()
+            self._unmet: dict[str, None] = {}
+            self._counts: dict[_Key, TurnCount] = {}
+            for one in self._conversations:
+                for position in range(one.length):
+                    self._count((one.name, position))
+
+    def _count(self, key: _Key) -> TurnCount:
+        return self._counts.setdefault(key, TurnCount(conversation=key[0], turn=key[1] + 1))
 
     def _step(self, request: MessagesRequest) -> Step:
         conversation = self._chosen(request)
@@ -120,7 +119,7 @@ class Script:
         if turn is None:
             raise _Unexpected(f"{where} was asked for, but there are only {conversation.length}")
         with self._lock:
-            self._asked[key] += 1
+            self._count(key).asked += 1
         expectations = (self.scenario.expect, conversation.expect, turn.expect)
         if failed := [fault for expected in expectations for fault in unmet(expected, request)]:
             raise _Unexpected(f"{where}: {'; '.join(failed)}")
@@ -132,12 +131,13 @@ class Script:
         return next((one for one in self._conversations if one.when is None or one.when in request.opening), None)
 
     def _fault(self, turn: Turn, key: _Key) -> Fault | None:
-        """The next that is due, if any."""
+        """The next fault of the turn, if any is left."""
         with self._lock:
-            came = self._faults[key]
+            count = self._count(key)
+            came = count.faults
             for fault in turn.fault:
                 if fault.times == "forever" or came < fault.times:
-                    self._faults[key] += 1
+                    count.faults += 1
                     return fault
                 came -= fault.times
         return None
@@ -162,18 +162,13 @@ class Script:
         }
         given = turn.usage.model_dump(exclude_none=True)
         if turn.usage.input_tokens is not None:
-            # Who says what goes in says all of it.
+            # A turn that gives its input tokens gives all of them.
             estimated.update(cache_creation_input_tokens=0, cache_read_input_tokens=0)
         return estimated | given
 
 
 class _Unexpected(Exception):
-    """The scenario has nothing for this request."""
-
-
-def _keys(conversation: Conversation, asked: Iterable[_Key]) -> Sequence[_Key]:
-    beyond = {position for name, position in asked if name == conversation.name}
-    return [(conversation.name, position) for position in sorted(beyond.union(range(conversation.length)))]
+    """The scenario does not expect this request."""
 
 
 def _resolved(block: Block, values: Mapping[str, JsonValue]) -> Block:
@@ -187,7 +182,7 @@ def _resolved(block: Block, values: Mapping[str, JsonValue]) -> Block:
 
 
 def _values(request: MessagesRequest) -> dict[str, JsonValue]:
-    """What references may name."""
+    """The values that references can name."""
     rounds = request.outcomes
     values: dict[str, JsonValue] = {"turn": request.position + 1}
     latest = {result.tool: result for results in rounds for result in results}
@@ -199,7 +194,7 @@ def _values(request: MessagesRequest) -> dict[str, JsonValue]:
 
 
 def _ids(turn: Turn, conversation: str, position: int) -> tuple[str, ...]:
-    """A name for each tool use: the same whenever the turn is given."""
+    """An id for each tool use, the same each time the turn is given."""
     count = sum(isinstance(block, ToolUseBlock) for block in turn.blocks)
     return tuple(f"toolu_{hashlib.sha256(f'{conversation}/{position}/{place}'.encode()).hexdigest()[:24]}" for place in range(count))
 
@@ -209,18 +204,18 @@ def tokens_of(text: str) -> int:
 
 
 class PromptCache:
-    """As the API's, but without its least length and its expiry, and for one process."""
+    """The API's prompt cache, without its minimum length and its expiry."""
 
     def __init__(self) -> None:
         self._known: set[bytes] = set()
 
     def asked(self, request: MessagesRequest) -> PromptTokens:
-        """What the prompt costs; what its marks say is kept from now on."""
+        """The tokens of the prompt. Its marked prefixes are cached from now on."""
         ends, marks = _prefixes(request)
         total = ends[-1][1] if ends else 0
         if not marks:
             return total, 0, 0
-        read = max((self._read(ends, mark) for mark in marks), default=0)
+        read = max(self._read(ends, mark) for mark in marks)
         self._known.update(ends[mark][0] for mark in marks)
         last = ends[marks[-1]][1]
         return total - last, last - read, read
@@ -231,7 +226,7 @@ class PromptCache:
 
 
 def _prefixes(request: MessagesRequest) -> tuple[list[tuple[bytes, int]], list[int]]:
-    """For each block what the prompt is up to its end, and how many tokens; and at which blocks there are marks."""
+    """For each block the digest and tokens of the prompt up to its end; and the places of the marked blocks."""
     digest, characters = hashlib.sha256(request.model.encode()), 0
     ends: list[tuple[bytes, int]] = []
     marks: list[int] = []

@@ -1,4 +1,4 @@
-"""An HTTP server on this machine in a thread of its own: up when the block begins, gone when it ends."""
+"""Runs an HTTP server on this machine in its own thread, for the time of a `with` block."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ _GRACE_S = 1
 
 
 class ConnectionCut(Exception):
-    """Raised within an answer that has begun: the connection is closed there and then."""
+    """Raised within an answer that has begun. It closes the connection at once."""
 
 
 class NotServing(RuntimeError):
@@ -27,7 +27,7 @@ class NotServing(RuntimeError):
 
 
 class ServerThread:
-    """Serves an application from within `with` or `async with`; other threads, blocking ones too, may be its clients.
+    """Serves an application within `with` or `async with`. Clients may be in any thread and may block.
 
     `port` 0 takes a free one. Raises NotServing when the port is taken.
     """
@@ -48,7 +48,7 @@ class ServerThread:
         return self._url
 
     def start(self) -> None:
-        # asyncio sends small pieces at once only where the protocol was named: else every third answer takes 40 ms.
+        # asyncio sends small pieces at once only if the protocol is named. Otherwise, every third answer takes 40 ms.
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -63,7 +63,7 @@ class ServerThread:
             self._app, loop="asyncio", log_config=None, access_log=False, server_header=False, timeout_graceful_shutdown=_GRACE_S
         )
         self._server = _Server(config)
-        # Where the process ends without a goodbye, the thread must not hold it.
+        # A daemon, so that it does not keep an ending process alive.
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="test server", daemon=True)
         self._thread.start()
         if not self._server.answers.wait(_BOUND_S):
@@ -72,7 +72,7 @@ class ServerThread:
         self._url = f"http://{LOOPBACK}:{listener.getsockname()[1]}"
 
     def stop(self) -> None:
-        """Answers that are under way are cut off after a second."""
+        """Cuts off running answers after a second."""
         if self._server is not None and self._thread is not None:
             self._server.end()
             self._thread.join(_BOUND_S)
@@ -95,7 +95,7 @@ class ServerThread:
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers, and ends when it is told to, not at its next look at the clock."""
+    """Tells when it answers, and ends at once, not at the next tick."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -109,7 +109,7 @@ class _Server(uvicorn.Server):
         self.answers.set()
 
     async def main_loop(self) -> None:
-        # The headers of all answers are made there.
+        # The first tick sets the headers of all answers.
         await self.on_tick(0)
         await self._ended.wait()
 
@@ -121,7 +121,7 @@ class _Server(uvicorn.Server):
 
 
 class _Quiet(logging.Filter):
-    """The web server writes a traceback for each answer that was cut, but that was the intention."""
+    """Drops the tracebacks of answers that were cut on purpose."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         meant = (ConnectionCut, asyncio.CancelledError)

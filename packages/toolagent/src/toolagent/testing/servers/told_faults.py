@@ -1,4 +1,4 @@
-"""The faults that a stand-in is told to have; each is used up by what it happens to."""
+"""Faults that a test server is told to have; each occurrence uses one up."""
 
 from collections.abc import Callable, Iterable
 from typing import Annotated, Generic, TypeVar
@@ -19,7 +19,7 @@ class ToldFault(BaseModel):
     times: Annotated[int, Field(ge=1)] = 1
 
     def spares(self) -> bool:
-        """Whether this time is not one of them."""
+        """Whether the fault does not happen this time."""
         return False
 
 
@@ -27,16 +27,17 @@ F = TypeVar("F", bound=ToldFault)
 
 
 class ToldFaults(Generic[F]):
-    """Those that are still to come."""
+    """The faults that have not happened yet."""
 
     def __init__(self, kind: type[F], faults: Iterable[F] = ()) -> None:
         self._kind, self._left = kind, [one.model_copy() for one in faults]
 
     def add(self, fault: F) -> None:
+        """Have this fault from now on."""
         self._left.append(fault.model_copy())
 
     def next(self, hits: Callable[[F], bool]) -> F | None:
-        """The first that hits; it is used up by that."""
+        """The first fault that hits, used up once."""
         for fault in [one for one in self._left if hits(one)]:
             if not fault.spares():
                 fault.times -= 1
@@ -46,7 +47,7 @@ class ToldFaults(Generic[F]):
         return None
 
     def routes(self, path: str) -> list[Route]:
-        """POST adds one, DELETE forgets all."""
+        """POST adds a fault, DELETE forgets all."""
         return [Route(path, self._post, methods=["POST"]), Route(path, self._delete, methods=["DELETE"])]
 
     async def _post(self, request: Request) -> Response:

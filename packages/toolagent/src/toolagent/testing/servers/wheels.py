@@ -1,4 +1,4 @@
-"""Wheels made on the spot from the source of a few modules; the same release is the same bytes each time."""
+"""Builds wheels from the source of a few modules. The same release gives the same bytes each time."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ _WHEEL = "Wheel-Version: 1.0\nGenerator: toolagent.testing\nRoot-Is-Purelib: tru
 
 @dataclass(frozen=True)
 class Wheel:
-    """`metadata` is the file METADATA in it, served beside it (PEP 658)."""
+    """`metadata` is its file METADATA, which the index also serves beside it (PEP 658)."""
 
     filename: str
     content: bytes
@@ -69,7 +69,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in files.items():
-            # Without a time of its own each file would be as old as this second.
+            # The default is the current time.
             entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16

@@ -1,27 +1,19 @@
-"""What the tools of the coding role work with."""
+"""The site where the functions of the coding role work."""
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from engine.making.workbench.bench import Workbench
-from engine.making.workbench.proposal import Judge, Proposal, PutDown
+from engine.making.workbench.proposal import Judge
+from engine.making.workbench.proposals import Proposals
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.task_specs import MakeRuntime
 
 
-class PutsDown(Protocol):
-    """`engine.making.workbench.proposals.Proposals` does; its docstring says what is raised."""
-
-    async def put_down(
-        self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
-    ) -> PutDown: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Site:
-    """`own_tool` is the id that the task is about, `is_repair`: it is there, and to be mended. `use` names this use in all attempts.
+    """The site of one use. `own_tool` is the tool of the task; `is_repair`: it exists, and is repaired. `use` is the same in all attempts.
 
-    `runtime` is the one that the task asks for. `remaining_s` is what is left of the agent's time; `beat` tells people what is being done.
+    `runtime` is the one that the task asks for. `remaining_s` is the rest of the agent's time; `beat` reports progress.
     """
 
     task_id: str
@@ -32,5 +24,5 @@ class Site:
     remaining_s: float
     bench: Workbench
     gate: Judge
-    proposals: PutsDown
+    proposals: Proposals
     beat: Progress

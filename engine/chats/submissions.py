@@ -5,10 +5,10 @@ from typing import Protocol
 
 from engine.registry.registry import ToolRegistry
 from engine.store.tasks import TaskTable
+from engine.tasks.subjects import repair_under_way
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
-from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import AskedOtherwiseError, request_key, task_id_for
 from toolagent_service.making.mendable import unmendable
@@ -71,6 +71,5 @@ class Submissions:
             raise SubmissionRefused(f"There is no tool {spec.tool_id!r} to repair.")
         if why_not := unmendable(entry):
             raise SubmissionRefused(why_not)
-        for status in (TaskState.RUNNING, TaskState.PENDING):
-            for task in await self._tasks.page(status=status, spec_type=spec.type, tool_id=spec.tool_id, limit=1, before=None):
-                raise SubmissionRefused(f"{spec.tool_id!r} is being repaired already, by {task.task_id}.")
+        if (repair := await repair_under_way(self._tasks, spec.tool_id)) is not None:
+            raise SubmissionRefused(f"{spec.tool_id!r} is being repaired already, by {repair.task_id}.")

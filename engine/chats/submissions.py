@@ -1,4 +1,4 @@
-"""Beginning tasks for a conversation: the same request is the same task, however often it is made."""
+"""Submits tasks for a chat. The same request is the same task, however often it is made."""
 
 from datetime import UTC, datetime
 from typing import Protocol
@@ -17,11 +17,11 @@ from toolagent_service.making.task_views import begun
 Spec = GithubDeploy | BuildTool | RepairTool
 
 _ATTEMPTS = 8
-"""So many ids are tried: eight hex digits are few, and may be somebody else's already."""
+"""Ids that are tried: eight hex digits may collide with those of another request."""
 
 
 class SubmissionRefused(Exception):
-    """Such a task cannot be begun; the message says why, for a model or a person."""
+    """The task cannot be begun; the message says why, for a model or a person."""
 
 
 class Starting(Protocol):
@@ -31,13 +31,13 @@ class Starting(Protocol):
 
 
 class Submissions:
-    """Raises StoreUnavailableError, and what starting raises when Temporal does not answer."""
+    """Raises StoreUnavailableError, and what `start` raises if Temporal does not answer."""
 
     def __init__(self, making: Starting, tasks: TaskTable, registry: ToolRegistry) -> None:
         self._making, self._tasks, self._registry = making, tasks, registry
 
     async def submit(self, chat_id: str, spec: Spec, key: str) -> str:
-        """The id of the task, which is begun. `key` names the request within the chat. Raises SubmissionRefused."""
+        """Begins the task, and returns its id. `key` identifies the request within the chat. Raises SubmissionRefused."""
         caller = Caller(caller_id=chat_id, caller_type="conversation_agent", conversation_id=chat_id)
         own = request_key(chat_id, key)
         for attempt in range(_ATTEMPTS):
@@ -52,13 +52,13 @@ class Submissions:
                 except AskedOtherwiseError as conflict:
                     if conflict.asked.key != own:
                         continue
-                    # It was begun by a version that derived another name: beginning it anew would pay for it twice.
+                    # A version that derived another name began it. Beginning it anew would pay twice.
                     request = conflict.asked
                 except TaskConflictError as conflict:
-                    # Likelier this request, begun by another version, than one of eight equal digits: no second one is paid for.
+                    # More likely this request, begun by another version, than a collision of ids. Do not pay for a second one.
                     told = f"Task {request.task_id} was begun already, by another version of the service: ask for it by its id."
                     raise SubmissionRefused(told) from conflict
-                # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
+                # Record it before the id is told: an unknown task counts as forgotten.
                 await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id
         raise SubmissionRefused("No id is free for this task; ask again in other words.")

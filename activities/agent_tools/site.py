@@ -1,12 +1,20 @@
 """The site where the functions of the coding role work."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine.making.workbench.bench import Workbench
-from engine.making.workbench.proposal import Judge
-from engine.making.workbench.proposals import Proposals
+from engine.making.workbench.proposal import Judge, Proposal, PutDown
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.task_specs import MakeRuntime
+
+
+class PutsDown(Protocol):
+    """Implemented by `engine.making.workbench.proposals.Proposals`, which is not imported: the chain of imports would be too long."""
+
+    async def put_down(
+        self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
+    ) -> PutDown: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,5 +32,5 @@ class Site:
     remaining_s: float
     bench: Workbench
     gate: Judge
-    proposals: Proposals
+    proposals: PutsDown
     beat: Progress

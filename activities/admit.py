@@ -1,12 +1,11 @@
-"""Deciding about a call, and where nothing stands in the way making it at once: the first and the placing step."""
+"""Admits a call, and makes it at once if it can be made here; chooses its queue anew."""
 
 from temporalio import activity
 
 from activities.faults import Faults
-from activities.heartbeats import beating, ended_from_outside
+from activities.heartbeats import beating
 from engine.calling.attempt import MAX_TRIES
 from engine.calling.fast_call import BegunCalls, FastCall
-from engine.calling.turn import Interrupted
 from engine.calls.admission import Admissions
 from engine.calls.steps import MOST_LOST, Steps
 from toolagent_service import step_names
@@ -14,7 +13,7 @@ from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted,
 
 
 class Admit:
-    """Joins what is decided of a call with the call that is made at once."""
+    """Joins admission with the calls that are made or begun where they are admitted."""
 
     def __init__(self, admissions: Admissions, fast: FastCall, begun: BegunCalls, steps: Steps) -> None:
         self._admissions, self._fast, self._begun, self._steps = admissions, fast, begun, steps
@@ -22,9 +21,9 @@ class Admit:
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
-        """What the caller got wrong is an answer; a database that is away is raised, and tried again."""
+        """Errors of the caller are an answer. An unreachable database is raised, and Temporal retries."""
         with self._faults.bounded(f"admit {request.call_id}"):
-            # Before the database is asked, which may be away.
+            # First, because the database may be unreachable.
             if (known := await self._begun.known(request)) is not None:
                 return known
             async with self._steps.under_way("admit", request.call_id) as lost:
@@ -41,14 +40,11 @@ class Admit:
         if not isinstance(admission, Admitted) or entry is None:
             return admission
         if not self._fast.takes(admission.plan, entry):
-            # What may have killed its process is left to attempts, which are counted one by one. And where admission fails in the end
-            # the workflow has to know that nothing was begun.
+            # A call that may have killed its process is left to attempts, which are counted one by one. And the workflow must know
+            # that nothing was begun if admission fails in the end.
             is_first = not lost and activity.info().attempt == 1
             begins = is_first and not request.is_cancelled and self._begun.takes(admission.plan, entry, request)
             return await self._begun.begin(admission, entry, request) if begins else admission
         async with beating() as turn:
-            try:
-                made = await self._fast.make(admission.plan, entry, request, turn)
-            except Interrupted:
-                raise ended_from_outside() from None
+            made = await self._fast.make(admission.plan, entry, request, turn)
         return admission if made is None else Answered(result=made)

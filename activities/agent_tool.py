@@ -1,4 +1,4 @@
-"""What an agent's tool is: a function that a model may call. `S` is what the tools of a role work with."""
+"""A function that a model may call. `S` is the site where the tools of a role work."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,24 +16,24 @@ _FAULTS_TOLD = 8
 
 
 class AgentToolRefused(Exception):
-    """What the model got wrong; the message is the outcome that it is shown."""
+    """An error of the model; it sees the message as the outcome."""
 
 
 class AgentToolUnavailable(Exception):
-    """Something of ours does not work: it is tried again, and the model is told so at last."""
+    """An outage of the service: the use is retried, and in the end the model is told."""
 
 
 class Arguments(BaseModel):
-    """What a model gives. Its JSON Schema is what the model is offered."""
+    """The arguments of a function. The model is offered their JSON Schema."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What is shown to the model; `put_down` names what the agent was to make, and ends it.
+    """The outcome of a use: `value` is shown to the model; `put_down` is the id of a submitted candidate, and ends the agent.
 
-    `tool_ids` are tools that it tells of, `task_ids` tasks that it began, where the workflow of the role has to know.
+    `tool_ids` and `task_ids` tell the workflow of the role which tools were shown and which tasks submitted.
     """
 
     value: dict[str, JsonValue]
@@ -44,7 +44,7 @@ class Used:
 
 @dataclass(frozen=True, slots=True)
 class AgentTool(Generic[A, S]):
-    """`use` raises AgentToolRefused, and what its role knows."""
+    """`use` raises AgentToolRefused, and errors that its role handles."""
 
     name: str
     description: str
@@ -53,11 +53,11 @@ class AgentTool(Generic[A, S]):
 
     @property
     def offer(self) -> ToolOffer:
-        """As a model is told of it."""
+        """The offer to a model."""
         return ToolOffer(name=self.name, description=self.description, input_schema=_plain(self.arguments.model_json_schema()))
 
     def fault(self, given: dict[str, JsonValue]) -> str:
-        """Why these arguments cannot be used, in words for the model; empty when they can."""
+        """Why these arguments are invalid, in words for the model; empty if they are valid."""
         try:
             self._read(given)
         except AgentToolRefused as refused:
@@ -65,7 +65,7 @@ class AgentTool(Generic[A, S]):
         return ""
 
     async def run(self, given: dict[str, JsonValue], site: S) -> Used:
-        """Raises AgentToolRefused for arguments that do not fit, and what `use` raises."""
+        """Raises AgentToolRefused for invalid arguments, and what `use` raises."""
         return await self.use(self._read(given), site)
 
     def _read(self, given: dict[str, JsonValue]) -> A:
@@ -88,7 +88,7 @@ def _fault(field: str, kind: str, message: str, known: list[str]) -> str:
 
 
 def _plain(schema: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Without the titles that are made of the names, which say nothing new."""
+    """The schema without titles, which repeat the names."""
     return {name: _plain_part(part, is_names=name in ("properties", "$defs")) for name, part in schema.items() if name != "title"}
 
 

@@ -1,4 +1,4 @@
-"""A turn of the model of a chat, which is written down as the answer where it is one."""
+"""A turn of the model of a chat. If it is an answer, it is recorded as the reply."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ from toolagent_service.contracts.chats import WRITING_DOWN_S, AnswerAsk, AnswerN
 
 
 class AnswerTurn:
-    """Every step is keyed, and may be repeated: a turn is paid once, and of two answers the first stands."""
+    """Idempotent: a turn is paid once, and of two answers the first stands."""
 
     def __init__(self, asking: AskModel, conversations: Conversations) -> None:
         self._asking, self._conversations = asking, conversations
@@ -32,6 +32,6 @@ class AnswerTurn:
                 return AnswerNote(note=note, reply=await self._conversations.end(step.ended, turn))
         except (StoreUnavailableError, TimeoutError):
             return AnswerNote(note=note)
-        except Exception:  # noqa: BLE001 - whatever it is, the workflow's step bounds how often that is tried
+        except Exception:  # noqa: BLE001 - the workflow's step bounds how often this is retried
             activity.logger.warning("An answer was not written down: the workflow does it", exc_info=True)
             return AnswerNote(note=note)

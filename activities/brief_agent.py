@@ -1,4 +1,4 @@
-"""What the coding agent is told of its task, written down before its first turn."""
+"""Records the briefing of the coding agent before its first turn."""
 
 from temporalio import activity
 
@@ -14,14 +14,14 @@ from toolagent_service.making.task_reasons import why_a_model
 
 
 class BriefAgent:
-    """`allowed` is what a task may take at most."""
+    """`allowed` are the largest limits of a task."""
 
     def __init__(self, openings: Openings, role: AnyRole, allowed: AgentLimits) -> None:
         self._openings, self._role, self._allowed = openings, role, allowed
 
     @activity.defn(name=step_names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
-        """May be repeated."""
+        """Idempotent."""
         limits = limits_for(step.spec.limits, self._allowed, self._openings.price(why_a_model(step.notes)))
         prompt = "repair" if isinstance(step.spec, RepairTool) else "coding"
         return await self._openings.open(step.task_id, briefing(step), self._role, prompt, limits)

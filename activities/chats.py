@@ -1,10 +1,10 @@
-"""Steps of a conversation."""
+"""The steps of a conversation."""
 
 from collections.abc import Callable, Sequence
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.failures import expected
 from activities.faults import Faults
 from engine.chats.conversations import Conversations
 from toolagent.client.failures import MakingUnreachableError
@@ -14,7 +14,7 @@ from toolagent_service.contracts.chats import Announcement, ChatRecalled, ChatSt
 
 
 class Chats:
-    """Every step is keyed by the chat and its message, and may be repeated."""
+    """Every step is keyed by the chat and its message, so repeating it is harmless."""
 
     def __init__(self, conversations: Conversations) -> None:
         self._conversations = conversations
@@ -22,7 +22,7 @@ class Chats:
 
     @property
     def steps(self) -> Sequence[Callable[..., object]]:
-        """Those that take milliseconds."""
+        """The steps that take milliseconds."""
         return (self.recall_chat, self.begin_turn, self.end_turn, self.announce_task, self.rest_chat)
 
     @activity.defn(name=step_names.RECALL_CHAT)
@@ -46,8 +46,7 @@ class Chats:
         with self._faults.bounded():
             outcome = await self._conversations.outcome(watch.task_id)
         if outcome is None:
-            message = f"The task {watch.task_id} goes on."
-            raise ApplicationError(message, type=step_names.STILL_RUNNING, category=ApplicationErrorCategory.BENIGN)
+            raise expected(f"The task {watch.task_id} goes on.", step_names.STILL_RUNNING)
         return outcome
 
     @activity.defn(name=step_names.ANNOUNCE_TASK)

@@ -1,12 +1,11 @@
-"""Starting, stopping and destroying tools on this host."""
+"""Starts, stops and destroys tools on this host."""
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
 
+from activities.failures import final
 from activities.heartbeats import beating
 from engine.calling.host_tools import HostTools, OrderRefused
 from engine.runtimes.failures import RuntimeFailure
-from engine.runtimes.runtime import Progress
 from toolagent.contracts.routes import ControlAction, ToolControl, ToolRoute
 from toolagent_service import step_names
 
@@ -17,21 +16,17 @@ class ControlTool:
 
     @activity.defn(name=step_names.CONTROL)
     async def control_tool(self, control: ToolControl) -> ToolRoute:
-        """The tool's route afterwards. Fails for good, with the error type of the cause, when the tool cannot be started."""
+        """The tool's route afterwards. A tool that cannot be started is a final failure, with the error type of its cause."""
         async with beating() as turn:
             try:
                 match control.action:
                     case ControlAction.START:
-                        return await self._start(control.tool_id, turn.say)
+                        return await self._tools.start(control.tool_id, turn.say)
                     case ControlAction.STOP:
                         return await self._tools.stop(control.tool_id)
                     case ControlAction.DESTROY:
                         return await self._tools.destroy(control.tool_id)
             except OrderRefused as refusal:
-                raise ApplicationError(str(refusal), type=refusal.error_type.value, non_retryable=True) from refusal
-
-    async def _start(self, tool_id: str, say: Progress) -> ToolRoute:
-        try:
-            return await self._tools.start(tool_id, say)
-        except RuntimeFailure as failure:
-            raise ApplicationError(failure.message, failure.details, type=failure.error_type.value, non_retryable=True) from failure
+                raise final(str(refusal), refusal.error_type.value) from refusal
+            except RuntimeFailure as failure:
+                raise final(failure.message, failure.error_type.value, failure.details) from failure

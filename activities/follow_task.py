@@ -1,11 +1,11 @@
-"""What is recorded of a task: its turn to run, its stages and its end."""
+"""Records a task: its slot, its stages and its end."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.failures import expected, final
 from activities.faults import Faults
 from engine.tasks.states import TaskStates, TaskWaits
 from toolagent.client import names
@@ -16,7 +16,7 @@ from toolagent_service.contracts.making_steps import EndStep, HostStep, Slot, St
 
 
 class FollowTask:
-    """Every step is keyed by the task and may be repeated."""
+    """Every step is keyed by the task, so repeating it is harmless."""
 
     def __init__(self, states: TaskStates) -> None:
         self._states = states
@@ -24,14 +24,14 @@ class FollowTask:
 
     @activity.defn(name=step_names.AWAIT_SLOT)
     async def await_slot(self, request: MakeRequest) -> Slot:
-        """Leave for the task to begin, on this host. Fails with `no_slot` while other tasks come first; Temporal asks again."""
+        """Permits the task to begin, on this host. Fails with `no_slot` while other tasks come first; Temporal retries."""
         with self._faults.bounded(), _final():
             try:
                 return await self._states.begin(request, is_first=activity.info().attempt == 1)
             except TaskWaits as caught:
                 waits = caught
-        # Outside of the block: an attempt that only waits ends a row of faults.
-        raise ApplicationError(str(waits), type=names.NO_SLOT, next_retry_delay=waits.pause, category=ApplicationErrorCategory.BENIGN)
+        # Outside the block, so that an attempt that only waited resets the count of faults.
+        raise expected(str(waits), names.NO_SLOT, pause=waits.pause)
 
     @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
@@ -51,8 +51,8 @@ class FollowTask:
 
 @contextmanager
 def _final() -> Generator[None]:
-    """Errors that another attempt does not change."""
+    """Errors that another attempt would meet too."""
     try:
         yield
     except (TaskConflictError, TaskEndedError) as error:
-        raise ApplicationError(str(error), type=type(error).__name__, non_retryable=True) from error
+        raise final(str(error), type(error).__name__) from error

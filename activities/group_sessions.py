@@ -1,4 +1,4 @@
-"""Writing down how far a session of a group is."""
+"""Records the sessions of groups."""
 
 from pydantic import JsonValue
 from temporalio import activity
@@ -16,7 +16,7 @@ class GroupSessions:
 
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, step: OpenStep) -> bool | SessionView:
-        """Whether it may begin, or how it is: before anything is launched there is a row that says who has to stop it."""
+        """Whether the session may begin, or its state. Its row exists before anything is launched, so the launch can be stopped."""
         return await self._accounts.open(step)
 
     @activity.defn(name=step_names.NOTE_SESSION)

@@ -1,10 +1,9 @@
-"""Waiting for a call that the lane of a front door makes, in the process of that door."""
+"""Waits for a call that the lane of a front door makes, in the process of that door."""
 
 from temporalio import activity
 
-from activities.heartbeats import beating, ended_from_outside
+from activities.heartbeats import beating
 from engine.calling.joined_call import JoinedCalls
-from engine.calling.turn import Interrupted
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import JoinRequest
 
@@ -15,9 +14,6 @@ class JoinCall:
 
     @activity.defn(name=step_names.JOIN)
     async def join_call(self, request: JoinRequest) -> None:
-        """Cancelled, it tells the call to end, and waits for that."""
+        """When it is cancelled, it ends the call, and waits for its end."""
         async with beating() as turn:
-            try:
-                await self._calls.join(request, turn)
-            except Interrupted:
-                raise ended_from_outside() from None
+            await self._calls.join(request, turn)

@@ -1,4 +1,4 @@
-"""Looking after running tools: on this host, and once for all of them."""
+"""Rounds of maintenance: for the tools of this host, and once for the whole service."""
 
 from temporalio import activity
 
@@ -9,7 +9,7 @@ from toolagent_service.contracts.maintenance import HostRound, HostTurn, Service
 
 
 class Maintain:
-    """`host`: the tools of this one. `service`: what any host may do for all."""
+    """`host` maintains the tools of this host, `service` what any host may do for all."""
 
     def __init__(self, host: HostMaintenance, service: ServiceMaintenance) -> None:
         self._host, self._service = host, service
@@ -20,7 +20,7 @@ class Maintain:
 
     @activity.defn(name=step_names.MAINTAIN_HOST)
     async def maintain_host(self, _turn: HostTurn) -> HostRound:
-        """May be repeated: each time it looks at what runs then."""
+        """Idempotent: each round looks at what runs at that time."""
         async with beating():
             return await self._host.round()
 

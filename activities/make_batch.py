@@ -1,4 +1,4 @@
-"""Making the calls of a batch, in the process of their front door."""
+"""Makes the calls of a batch, in the process of their front door."""
 
 from temporalio import activity
 
@@ -8,7 +8,7 @@ from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
 
 class MakeBatch:
-    """Calls are tasks of the process: this waits for them, and never ends one."""
+    """The calls are asyncio tasks of the process. The activity waits for them and never ends one."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane

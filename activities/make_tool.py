@@ -1,4 +1,4 @@
-"""The steps of a task on the host that does it."""
+"""The steps of a task that makes or repairs a tool, on the host of the task."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -8,7 +8,8 @@ from datetime import timedelta
 from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
-from activities.heartbeats import attempt_key, beating
+from activities.attempts import attempt_key
+from activities.heartbeats import beating
 from engine.making.maker import Maker
 from engine.making.uv.outages import Outage
 from engine.tasks.log import TaskLog
@@ -27,14 +28,14 @@ from toolagent_service.contracts.making_steps import (
 )
 
 _PATIENCE = 3
-"""Attempts, when something of ours is away, before the task is told so."""
+"""Attempts before the task is told that a service is away."""
 
 _PAUSE = timedelta(seconds=5)
-"""After the first of them; longer each time."""
+"""After the first attempt; it grows with each."""
 
 
 class MakeTool:
-    """What a step finds wrong with the task is its answer; what it raises is ours, and is tried again."""
+    """A step returns what is wrong with the task. It raises errors of the service, and Temporal retries."""
 
     def __init__(self, maker: Maker, log: TaskLog) -> None:
         self._maker, self._log = maker, log
@@ -75,7 +76,7 @@ class MakeTool:
 
     @activity.defn(name=step_names.REGISTER_CANDIDATE)
     async def register_candidate(self, step: RegisterStep) -> Registered:
-        """All or nothing: a cancellation that comes in the middle comes too late."""
+        """All or nothing: a cancellation during the registration comes too late."""
         async with beating():
             registering = asyncio.ensure_future(self._maker.register(step))
             try:
@@ -90,7 +91,7 @@ class MakeTool:
 
     @asynccontextmanager
     async def _told(self, step: TaskStep) -> AsyncGenerator[Progress]:
-        """Heartbeats, and the progress of the task."""
+        """Sends heartbeats and records the progress of the task."""
         async with beating() as turn, self._log.telling(step, attempt_key(), turn.say) as tell:
             yield tell
 
@@ -101,7 +102,7 @@ def _is_patient() -> bool:
 
 @asynccontextmanager
 async def _waiting() -> AsyncGenerator[None]:
-    """A service that is away needs longer to come back than Temporal's first pause."""
+    """Waits longer than Temporal's first pause for a service that is away."""
     try:
         yield
     except Outage as outage:

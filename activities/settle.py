@@ -1,4 +1,4 @@
-"""Ending a call: the last step."""
+"""Settles a call: its last step."""
 
 from temporalio import activity
 
@@ -12,7 +12,7 @@ from toolagent_service.contracts.steps import SettleRequest
 
 
 class Settle:
-    """What fails for a reason that nobody foresaw is tried MAX_TRIES times, and the shortest of records as often."""
+    """After MAX_TRIES unforeseen failures, a minimal record is tried as often."""
 
     def __init__(self, settlements: Settlements, steps: Steps) -> None:
         self._settlements, self._steps = settlements, steps
@@ -20,7 +20,7 @@ class Settle:
 
     @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
-        """The result that stands, without the output where that is the workflow's own: what one task says must fit into 4 MiB."""
+        """The result that stands. It omits an output that the workflow has already: one workflow task must fit into 4 MiB."""
         with self._faults.bounded(request.plan.call_id) as earlier:
             if earlier.count >= MAX_TRIES:
                 return await self._settlements.record_fault(request, earlier.count, earlier.told)

@@ -1,8 +1,8 @@
-"""Synchronising with KnowHub."""
+"""Synchronises the catalog with KnowHub."""
 
 from temporalio import activity
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
+from activities.failures import expected
 from activities.heartbeats import beating
 from engine.knowhub.client import KnowHubError
 from engine.knowhub.sync import KnowHubSyncing
@@ -16,14 +16,9 @@ class SyncKnowHub:
 
     @activity.defn(name=step_names.SYNC_KNOWHUB)
     async def sync_knowhub(self, request: SyncRequest) -> KnowHubSync:
-        """May be repeated. Raises ApplicationError when KnowHub cannot be read; Temporal tries again where that may help."""
+        """Idempotent. Raises ApplicationError if KnowHub cannot be read; Temporal retries what may pass."""
         async with beating():
             try:
                 return await self._syncing.run(request)
             except KnowHubError as error:
-                raise ApplicationError(
-                    str(error),
-                    type=step_names.KNOWHUB_AWAY,
-                    non_retryable=not error.is_passing,
-                    category=ApplicationErrorCategory.BENIGN,
-                ) from None
+                raise expected(str(error), step_names.KNOWHUB_AWAY, is_final=not error.is_passing) from None

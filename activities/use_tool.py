@@ -1,4 +1,4 @@
-"""Doing what a model wants done: once, as far as that is possible, and told in the same words however often it is asked."""
+"""Runs a function for a model: once if possible, and with the same outcome in all attempts."""
 
 import asyncio
 import json
@@ -10,7 +10,8 @@ from temporalio import activity
 
 from activities.agent_tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.agents.role import AnyRole, PendingUse
-from activities.heartbeats import attempt_key, beating
+from activities.attempts import attempt_key
+from activities.heartbeats import beating
 from engine.tasks.progress import telling
 from engine.tasks.transcript import Transcript
 from toolagent.contracts.making import TaskNoteKind
@@ -22,14 +23,14 @@ from toolagent_service.contracts.agent import ToolNote, ToolRun
 from toolagent_service.contracts.model import ToolOutcome, ToolUse
 
 _PATIENCE = 3
-"""Attempts, when something of ours does not work, before the model is told so."""
+"""Attempts before the model is told of an outage."""
 
 _LONGEST_SUMMARY = 200
 _LEAST_S = 1.0
 
 
 class UseTool:
-    """An outcome is written down before it is told; an attempt that finds one has nothing to do."""
+    """Records an outcome before it returns it. An attempt that finds one returns that."""
 
     def __init__(self, transcript: Transcript, roles: Iterable[AnyRole]) -> None:
         self._kept = transcript
@@ -37,7 +38,7 @@ class UseTool:
 
     @activity.defn(name=step_names.USE_TOOL)
     async def use_tool(self, run: ToolRun) -> ToolNote:
-        """What the model got wrong is an outcome; what we got wrong is raised to Temporal, and tried again."""
+        """Errors of the model are outcomes. Errors of the service are raised, and Temporal retries."""
         key = key_of_use(run.position, run.tool_use_id)
         known, given = await asyncio.gather(self._known(run.conversation_id, key), self._given(run))
         if known is not None:
@@ -97,7 +98,7 @@ class UseTool:
 
 
 def shown(value: dict[str, JsonValue]) -> str:
-    """Short values as JSON, one a line; texts of several lines as they are, under their names."""
+    """Short values as JSON, one a line; multi-line texts as they are, below their names."""
     return "\n".join(_line(name, part) for name, part in value.items())
 
 
@@ -112,13 +113,13 @@ def _of_note(key: str) -> str:
 
 
 def _remaining_s(run: ToolRun) -> float:
-    """Each attempt has what those before it left. `until` is by Temporal's clock, which may differ from that of this host."""
+    """The time that earlier attempts left. `until` is by Temporal's clock, which may differ from this host's."""
     left_s = run.remaining_s if run.until is None else min(run.remaining_s, run.until - activity.info().started_time.timestamp())
     return max(left_s, _LEAST_S)
 
 
 def _told_at_last(failure: Exception, message: str) -> tuple[Used, bool]:
-    """What does not work is ours: raised to Temporal, and told when that has helped nothing."""
+    """Raises an outage to Temporal; after several attempts it becomes the outcome."""
     if activity.info().attempt < _PATIENCE:
         raise failure
     return _error(message), True

@@ -1,4 +1,4 @@
-"""What the model of the coding role may do, one function a file, in the order in which it is told of them."""
+"""The functions of the coding role, one a file, in the order in which its model is offered them."""
 
 from activities.agent_tools.create_docker_env import CREATE_DOCKER_ENV
 from activities.agent_tools.create_uv_project import CREATE_UV_PROJECT

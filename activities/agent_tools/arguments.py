@@ -1,4 +1,4 @@
-"""Arguments that several tools of the coding role take."""
+"""Arguments of several functions of the coding role."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ from pydantic import Field
 
 USUAL_S = 120.0
 LONGEST_S = 1_800.0
-"""Of a command."""
+"""Limits of a command, in seconds."""
 
 MemLimit = Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="Such as 512m or 2g.")]
 NanoCpus = Annotated[int | None, Field(ge=1, description="Billionths of a core.")]

@@ -1,4 +1,4 @@
-"""Makes a container to build in."""
+"""Creates a container to build in."""
 
 from typing import Annotated, cast
 

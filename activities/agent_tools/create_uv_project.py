@@ -1,4 +1,4 @@
-"""Makes a Python project."""
+"""Creates a Python project."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Gives a container other ports."""
+"""Recreates a container with other ports."""
 
 from typing import Annotated, cast
 

@@ -1,4 +1,4 @@
-"""Puts down what was made, to be checked."""
+"""Submits a candidate to the gate."""
 
 from typing import Annotated, Literal
 
@@ -14,6 +14,7 @@ from toolagent_service.agents.coding import CODING
 _OF_MANIFEST = {
     "name", "description", "category", "input_schema", "output_schema", "group_ids", "side_effect_scope", "timeout_s",
 }  # fmt: skip
+_OF_PROPOSAL = {"tool_id", "host_dir", "container_id", "internal_port", "endpoint_path", "http_method"}
 
 
 class RegisterTool(Arguments):
@@ -42,13 +43,8 @@ class RegisterTool(Arguments):
 
 async def register_tool(arguments: RegisterTool, site: Site) -> Used:
     told = Proposal(
-        tool_id=arguments.tool_id,
         is_docker=arguments.runtime_type == "docker",
-        host_dir=arguments.host_dir,
-        container_id=arguments.container_id,
-        internal_port=arguments.internal_port,
-        endpoint_path=arguments.endpoint_path,
-        http_method=arguments.http_method,
+        **arguments.model_dump(include=_OF_PROPOSAL),
         manifest={
             **arguments.model_dump(include=_OF_MANIFEST),
             "securityContext": {"networkAccess": {"allowHosts": arguments.allow_hosts}, "environment": arguments.environment},
@@ -57,13 +53,8 @@ async def register_tool(arguments: RegisterTool, site: Site) -> Used:
     site.beat(f"locking and packing {arguments.tool_id}")
     put = await site.proposals.put_down(site.bench, site.own_tool, told, is_there=site.is_repair, runtime=site.runtime)
     message = "It is put down, and will be built anew from its lock and checked. It cannot be called before that."
-    value: dict[str, JsonValue] = {
-        "status": "put down",
-        "tool_id": arguments.tool_id,
-        "backend_runtime": put.runtime.value,
-        "message": message,
-    }
-    return Used(value, put.file_id)
+    runtime = put.runtime.value
+    return Used({"status": "put down", "tool_id": told.tool_id, "backend_runtime": runtime, "message": message}, put.file_id)
 
 
 REGISTER_TOOL = AgentTool(

@@ -9,17 +9,15 @@ from activities.agent_tools.arguments import LONGEST_S, USUAL_S
 from activities.agent_tools.site import Site
 from toolagent_service.agents.coding_log import shown_text
 
-Timeout = Annotated[
-    float | None,
-    Field(gt=0, le=LONGEST_S, description=f"Seconds that it may take; {USUAL_S:g} where none are said, in the background any."),
-]
-
 
 class RunInUv(Arguments):
     project_dir: Annotated[str, Field(description="As create_uv_project returned it.")]
     command: Annotated[str, Field(min_length=1, description="For /bin/sh, in the project's folder.")]
     is_background: Annotated[bool, Field(description="Do not wait for it; its output goes to log_file.")] = False
-    timeout: Timeout = None
+    timeout: Annotated[
+        float | None,
+        Field(gt=0, le=LONGEST_S, description=f"Seconds that it may take; {USUAL_S:g} where none are said, in the background any."),
+    ] = None
 
 
 async def run_in_uv(arguments: RunInUv, site: Site) -> Used:

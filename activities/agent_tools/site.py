@@ -1,4 +1,4 @@
-"""What the tools of the coding role work with."""
+"""The site where the functions of the coding role work."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,7 +10,7 @@ from toolagent.contracts.task_specs import MakeRuntime
 
 
 class PutsDown(Protocol):
-    """`engine.making.workbench.proposals.Proposals` does; its docstring says what is raised."""
+    """Implemented by `engine.making.workbench.proposals.Proposals`, which is not imported: the chain of imports would be too long."""
 
     async def put_down(
         self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
@@ -19,9 +19,9 @@ class PutsDown(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """`own_tool` is the id that the task is about, `is_repair`: it is there, and to be mended. `use` names this use in all attempts.
+    """The site of one use. `own_tool` is the tool of the task; `is_repair`: it exists, and is repaired. `use` is the same in all attempts.
 
-    `runtime` is the one that the task asks for. `remaining_s` is what is left of the agent's time; `beat` tells people what is being done.
+    `runtime` is the one that the task asks for. `remaining_s` is the rest of the agent's time; `beat` reports progress.
     """
 
     task_id: str

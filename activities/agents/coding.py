@@ -1,4 +1,4 @@
-"""The role that writes tools: it works at the bench of its task, and puts a candidate down."""
+"""The role that writes tools: it works at the bench of its task, and submits a candidate."""
 
 from pydantic import JsonValue
 
@@ -19,7 +19,7 @@ from toolagent_service.contracts.agent import CODING
 
 
 class CodingRole(AgentRole[Site]):
-    """Its conversations are named as their tasks."""
+    """A conversation has the id of its task."""
 
     def __init__(self, benches: Workbenches, gate: Judge, proposals: Proposals, subjects: Subjects) -> None:
         super().__init__(CODING, coding.CODING, CODING_TOOLS)
@@ -46,11 +46,7 @@ class CodingRole(AgentRole[Site]):
             return await super().use(given, use)
         except BenchRefused as refused:
             raise AgentToolRefused(str(refused)) from refused
-        except StartFailed as failure:
-            raise _told(failure.message, is_ours=failure.error_type is ErrorType.UNAVAILABLE) from failure
-        except ScriptFailure as failure:
-            raise _told(failure.message, is_ours=failure.kind is ScriptErrorKind.UNAVAILABLE) from failure
-
-
-def _told(message: str, *, is_ours: bool) -> AgentToolRefused | AgentToolUnavailable:
-    return AgentToolUnavailable(message) if is_ours else AgentToolRefused(message)
+        except (StartFailed, ScriptFailure) as failure:
+            kind = failure.error_type if isinstance(failure, StartFailed) else failure.kind
+            is_outage = kind in {ErrorType.UNAVAILABLE, ScriptErrorKind.UNAVAILABLE}
+            raise (AgentToolUnavailable if is_outage else AgentToolRefused)(failure.message) from failure

@@ -1,23 +1,24 @@
-"""The model that agents of this host ask, what it is told first, and what it costs."""
+"""The model of this host's agents, its prompts and its price."""
 
 import asyncio
 import time
 from dataclasses import dataclass, field
 
-from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
+from temporalio.exceptions import ApplicationError
 
+from activities.failures import expected
 from engine.roles.prices import Prices
 from engine.roles.prompts import Prompt, PromptMissing, Prompts
 from engine.roles.provider import ModelProvider
 from toolagent_service import step_names
 
 _KEPT_S = 1.0
-"""A prompt whose file is changed holds from then."""
+"""A changed prompt file takes effect after this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """`provider` is None where no model is set."""
+    """`provider` is None if no model is set."""
 
     provider: ModelProvider | None
     prompts: Prompts
@@ -25,23 +26,22 @@ class Models:
     _kept: dict[str, tuple[float, Prompt]] = field(default_factory=dict[str, tuple[float, Prompt]], init=False)
 
     def asked(self, why: str = "") -> ModelProvider:
-        """Raises ApplicationError where none is set; `why` a model is asked at all goes first: that, or the setting, has to be mended."""
+        """The provider. Raises ApplicationError if none is set; its message begins with `why` a model is needed."""
         if self.provider is None:
             unset = "No model is set that could write it. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or TOOL_AGENT_MODEL_BASE_URL)."
             raise refusal(f"{why}\n\n{unset}".strip())
         return self.provider
 
     async def prompt(self, name: str) -> Prompt:
-        """Raises ApplicationError: asking again does not bring it."""
+        """Raises a final ApplicationError if it is missing."""
         try:
             return await self._read(name)
         except PromptMissing as missing:
-            raise refusal(
-                f"{missing} The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
-            ) from missing
+            hint = "The service takes its own prompts where the folder TOOL_AGENT_DATA_DIR has no folder prompts."
+            raise refusal(f"{missing} {hint}") from missing
 
     async def text_of(self, prompt: str) -> str:
-        """Nothing where there is none: the first turn says so."""
+        """Empty if the prompt is missing; the first turn raises that."""
         try:
             return (await self._read(prompt)).text
         except PromptMissing:
@@ -56,5 +56,5 @@ class Models:
 
 
 def refusal(message: str, *details: str) -> ApplicationError:
-    """Asking again brings nothing. It is the agent's reason, and no fault of the service that its log would have to explain."""
-    return ApplicationError(message, *details, type=step_names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN)
+    """A final failure that becomes the agent's reason. It is no error of the service, so the log does not explain it."""
+    return expected(message, step_names.MODEL_REFUSED, *details, is_final=True)

@@ -1,4 +1,4 @@
-"""Where the conversation of an agent begins: what it is told is written down, and its request made of that."""
+"""Opens the conversation of an agent: records its first message and makes its request."""
 
 from datetime import UTC, datetime
 
@@ -13,13 +13,13 @@ from toolagent_service.contracts.model import Message, Price, Text
 
 
 class Openings:
-    """Of any role."""
+    """Openings of conversations of any role."""
 
     def __init__(self, models: Models, transcript: Transcript) -> None:
         self._models, self._kept = models, transcript
 
     async def open(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
-        """May be repeated: what was written first stands."""
+        """Idempotent: the first record stands."""
         await self._kept.messages.put(conversation_id, OPENING, Message(role="user", content=(Text(text=text),)))
         if role.rules.of_task:
             started = NewNote("agent", TaskNoteKind.START, start_line(datetime.now(UTC), text))
@@ -27,7 +27,7 @@ class Openings:
         return await self.request(conversation_id, text, role, prompt, limits)
 
     async def request(self, conversation_id: str, text: str, role: AnyRole, prompt: str, limits: AgentLimits) -> AgentRequest:
-        """Of a role that finds by itself what it is told first."""
+        """The request of a role that finds its first message itself."""
         said = (text, await self._models.text_of(prompt))
         return AgentRequest(
             conversation_id=conversation_id,
@@ -39,5 +39,5 @@ class Openings:
         )
 
     def price(self, why: str = "") -> Price | None:
-        """Of the model that is set; None: not known. Raises ApplicationError where none is set."""
+        """The price of the model; None if it is unknown. Raises ApplicationError if no model is set."""
         return self._models.prices.of(self._models.asked(why).model)

@@ -1,4 +1,4 @@
-"""A role of agents: its rules, the tools of its model, and what those work with."""
+"""A role of agents: its rules, its tools, and the site where they work."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
@@ -24,7 +24,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class PendingUse:
-    """A use of a tool that is to be done. `key` names it in all attempts; `say` tells people what is being done."""
+    """A use of a tool by a model, before it runs. `key` is the same in all attempts; `say` reports progress."""
 
     run: ToolRun
     key: str
@@ -33,36 +33,36 @@ class PendingUse:
 
 
 class AgentRole(ABC, Generic[S]):
-    """One for each role that a host serves. `name` is that on the wire."""
+    """`name` is the name on the wire."""
 
     def __init__(self, name: str, rules: Rules, tools: Sequence[AgentTool[Any, S]]) -> None:
         self.name, self.rules = name, rules
         self._tools = {tool.name: tool for tool in tools}
         self.offers: tuple[ToolOffer, ...] = tuple(tool.offer for tool in tools)
-        """The same at each turn, so that a model's cache of them holds."""
+        """The same at each turn, so that a model can cache them."""
 
     @cached_property
     def offers_bytes(self) -> int:
-        """What a model is told of the tools, as JSON."""
+        """Size of the offers as JSON."""
         return sum(len(offer.model_dump_json().encode("utf-8", "surrogatepass")) for offer in self.offers)
 
     @abstractmethod
     async def site(self, use: PendingUse) -> S:
-        """What the tools work with."""
+        """The site where the tools work."""
 
     async def opening(self, conversation_id: str, kept: Transcript) -> str:
-        """What its model is told first: the same in all attempts."""
+        """The first message to the model, the same in all attempts."""
         told = await kept.messages.read(conversation_id, OPENING, OPENING)
         return "\n".join(block.text for block in told[0].content if isinstance(block, Text))
 
     @asynccontextmanager
     async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Heard]:
-        """Gives what hears the text that the model writes in this attempt."""
+        """Gives the listener to the text that the model writes in this attempt."""
         del ask, attempt
         yield Heard()
 
     def fault_in(self, use: ToolUse) -> str:
-        """Why a use is not run, as the model is told; empty when it is."""
+        """Why the use is refused, in words for the model; empty if it is not."""
         tool = self._tools.get(use.name)
         if tool is not None:
             return tool.fault(use.input)
@@ -71,7 +71,7 @@ class AgentRole(ABC, Generic[S]):
         return f"There is no tool {use.name[:80]!r}.{meant} There are: {', '.join(self._tools)}."
 
     async def use(self, given: dict[str, JsonValue], use: PendingUse) -> Used:
-        """Raises AgentToolRefused for what the model got wrong, AgentToolUnavailable for what does not work here."""
+        """Raises AgentToolRefused for errors of the model, AgentToolUnavailable for outages."""
         tool = self._tools.get(use.run.name)
         if tool is None:
             raise AgentToolRefused(self.fault_in(ToolUse(id="", name=use.run.name)))

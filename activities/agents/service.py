@@ -1,4 +1,4 @@
-"""The role that talks to who wants a tool: it reads what there is, and begins tasks."""
+"""The role that answers chats: it reads the registry and submits tasks."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,7 +9,7 @@ from activities.agent_tool import AgentToolUnavailable, Used
 from activities.agents.models import refusal
 from activities.agents.role import AgentRole, PendingUse
 from activities.chat_tools import CHAT_TOOLS
-from activities.chat_tools.desk import Desk, Tables
+from engine.chats.desk import Desk, Tables
 from engine.chats.written import Chunks, written_down
 from engine.roles.heard import Heard
 from engine.tasks.transcript import Transcript
@@ -20,11 +20,11 @@ from toolagent_service.contracts.agent import SERVICE as NAME
 from toolagent_service.contracts.agent import ModelAsk
 
 Told = Callable[[str], Awaitable[str | None]]
-"""What is told first in a conversation; None where its chat was deleted."""
+"""The first message of a conversation; None if its chat was deleted."""
 
 
 class ServiceRole(AgentRole[Desk]):
-    """Its conversations are each about one message of a chat. Whoever follows the chat sees what is written and used."""
+    """Each conversation is about one message of a chat. Followers of the chat see the text and the uses of tools."""
 
     def __init__(self, tables: Tables, chunks: Chunks, told: Told) -> None:
         super().__init__(NAME, SERVICE, CHAT_TOOLS)
@@ -54,6 +54,6 @@ class ServiceRole(AgentRole[Desk]):
 
     @asynccontextmanager
     async def listening(self, ask: ModelAsk, attempt: int) -> AsyncGenerator[Heard]:
-        # After a remark an answer is given again: what was cut off before does not count.
+        # After a remark the model answers again, and the cut-off text before does not count.
         async with written_down(self._chunks, ask.conversation_id, is_again=attempt > 1 or bool(ask.remarks)) as heard:
             yield heard

@@ -1,4 +1,4 @@
-"""What the model of the service role may do, one function a file, in the order in which it is told of them."""
+"""The functions of the service role, one a file, in the order in which its model is offered them."""
 
 from activities.chat_tools.check_task_status import CHECK_TASK_STATUS
 from activities.chat_tools.get_tool_details import GET_TOOL_DETAILS

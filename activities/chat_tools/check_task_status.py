@@ -1,14 +1,15 @@
-"""Says how far a task is."""
+"""Reports the status of a task."""
 
 from typing import Annotated
 
 from pydantic import Field
 
 from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
-from activities.chat_tools.desk import Desk
+from engine.chats.desk import Desk
 from toolagent.contracts.task_specs import is_making
 
 _LINES = 8
+_SHOWN = ("task_id", "status", "stage", "progress", "tool_id", "tool_ids", "reason", "cost_usd")
 
 
 class CheckTaskStatus(Arguments):
@@ -20,20 +21,8 @@ async def check_task_status(arguments: CheckTaskStatus, desk: Desk) -> Used:
     if task is None:
         raise AgentToolRefused(f"There is no task {arguments.task_id!r}. Its id is create_ or repair_ and eight hex digits.")
     log = "\n".join(note.text for note in await desk.tables.notes.tail(task.task_id, _LINES))
-    return Used(
-        {
-            "task_id": task.task_id,
-            "status": task.status.value,
-            "stage": task.stage.value if task.stage else None,
-            "progress": task.progress,
-            "tool_id": task.tool_id,
-            "tool_ids": [*task.tool_ids],
-            "reason": task.reason,
-            "cost_usd": task.cost_usd,
-            "log": log,
-        },
-        tool_ids=task.tool_ids,
-    )
+    told = task.model_dump(mode="json", include={*_SHOWN})
+    return Used({**{name: told[name] for name in _SHOWN}, "log": log}, tool_ids=task.tool_ids)
 
 
 CHECK_TASK_STATUS = AgentTool(

@@ -1,4 +1,4 @@
-"""Shows one tool: what it takes and gives, and how it is called."""
+"""Shows one tool: its schemas, its state, and an example of a call."""
 
 import re
 from typing import Annotated
@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
-from activities.chat_tools.desk import Desk
+from engine.chats.desk import Desk
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.core.suggestions import nearest

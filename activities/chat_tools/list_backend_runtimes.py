@@ -1,11 +1,11 @@
-"""Lists where tools run."""
+"""Lists the runtimes of tools."""
 
 from collections import Counter
 
 from pydantic import JsonValue
 
 from activities.agent_tool import AgentTool, Arguments, Used
-from activities.chat_tools.desk import Desk
+from engine.chats.desk import Desk
 from toolagent.contracts.backend_runtimes import BackendRuntime
 
 _SAID = {

@@ -1,9 +1,11 @@
-"""Lists the groups of tools and the order in which they are used."""
+"""Lists the groups of tools, with the order of their use."""
 
 from pydantic import JsonValue
 
 from activities.agent_tool import AgentTool, Arguments, Used
-from activities.chat_tools.desk import Desk
+from engine.chats.desk import Desk
+
+_SHOWN = {"group_id", "name", "description", "tool_ids", "usage_order", "usage_example"}
 
 
 class ListGroups(Arguments):
@@ -12,18 +14,7 @@ class ListGroups(Arguments):
 
 async def list_groups(_arguments: ListGroups, desk: Desk) -> Used:
     groups = await desk.tables.groups.list_all()
-    shown: list[JsonValue] = [
-        {
-            "group_id": group.group_id,
-            "name": group.name,
-            "description": group.description,
-            "tool_ids": [*group.tool_ids],
-            "usage_order": [*group.usage_order],
-            "usage_example": group.usage_example,
-            "has_sessions": group.lifecycle,
-        }
-        for group in groups
-    ]
+    shown: list[JsonValue] = [group.model_dump(mode="json", include=_SHOWN) | {"has_sessions": group.lifecycle} for group in groups]
     return Used({"groups": shown}, tool_ids=tuple(tool_id for group in groups for tool_id in group.tool_ids))
 
 

@@ -1,11 +1,11 @@
-"""Lists tools, those that fit a need first."""
+"""Lists tools, the best matches first."""
 
 from typing import Annotated
 
 from pydantic import Field, JsonValue
 
 from activities.agent_tool import AgentTool, Arguments, Used
-from activities.chat_tools.desk import Desk
+from engine.chats.desk import Desk
 from engine.registry.matching.texts import Filters
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.catalog import ToolEntry

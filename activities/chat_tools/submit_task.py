@@ -1,11 +1,11 @@
-"""Has a tool made or repaired."""
+"""Submits a task that makes or repairs a tool."""
 
 from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue
 
 from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
-from activities.chat_tools.desk import Desk
+from engine.chats.desk import Desk
 from engine.chats.submissions import SubmissionRefused
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
 from toolagent.core.task_requests import SpecError, read_spec

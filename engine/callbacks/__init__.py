@@ -1,1 +1,1 @@
-"""Telling those who asked for it, by HTTP, that something has ended."""
+"""Callbacks: HTTP requests that tell receivers of the end of a call, batch or task."""

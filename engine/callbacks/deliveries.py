@@ -1,4 +1,4 @@
-"""Delivering a callback, and recording how that ended."""
+"""Delivers a callback, and records the end of the delivery."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ class Deliveries:
         self._poster, self._events = poster, events
 
     async def attempt(self, callback: Callback, number: int) -> CallbackEnd:
-        """Attempt `number`, from 1. Raises CallbackNotTaken when another one may succeed."""
+        """Attempt `number`, from 1. Raises CallbackNotTaken if another one may succeed."""
         try:
             status = await self._poster.post(callback)
         except CallbackNotTaken as refusal:
@@ -23,5 +23,5 @@ class Deliveries:
         return CallbackEnd(state=CallbackState.DELIVERED, attempts=number, status_code=status)
 
     async def record(self, note: CallbackNote) -> None:
-        """May be repeated: the id of the event is derived."""
+        """Idempotent: the id of the event follows from the note."""
         await self._events.add((callback_event(note, datetime.now(UTC)),))

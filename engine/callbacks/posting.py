@@ -1,4 +1,4 @@
-"""Posting a signed callback to a URL from a request. The URL is not trusted."""
+"""Posts a signed callback to an untrusted URL."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.callbacks import signatures
 
 SECRET = "CALLBACK"  # noqa: S105 - its name
-"""The secret that callbacks are signed with: `TOOL_AGENT_SECRET_CALLBACK`."""
+"""The secret that signs callbacks: `TOOL_AGENT_SECRET_CALLBACK`."""
 
 ALLOW_SETTING = "TOOL_AGENT_CALLBACK_ALLOW"
 
@@ -37,13 +37,11 @@ class CallbackNotTaken(Exception):
 
     def __init__(self, reason: str, *, is_final: bool = False, status_code: int | None = None, wait_s: float | None = None) -> None:
         super().__init__(reason)
-        self.is_final = is_final
-        self.status_code = status_code
-        self.wait_s = wait_s
+        self.is_final, self.status_code, self.wait_s = is_final, status_code, wait_s
 
 
 def callback_destinations(allow: Sequence[str]) -> Destinations:
-    """Public addresses and those of the setting. Raises ValueError for an entry that is no host, address or CIDR."""
+    """Public addresses, and those of the setting. Raises ValueError for an entry that is no host, address or CIDR."""
     return Destinations(allow, setting=ALLOW_SETTING)
 
 
@@ -51,12 +49,10 @@ class CallbackPoster:
     """Each post has its own connection, to a checked address; redirects are not followed."""
 
     def __init__(self, destinations: Destinations, secret: Callable[[], str | None], *, timeout_s: float = 10.0) -> None:
-        self._destinations = destinations
-        self._secret = secret
-        self._timeout_s = timeout_s
+        self._destinations, self._secret, self._timeout_s = destinations, secret, timeout_s
 
     async def refusal(self, url: str) -> str | None:
-        """Why this URL can never be posted to, as far as is known now. A name that cannot be resolved now may be later."""
+        """Why this URL is refused. A name that cannot be resolved now may be later, so it is not refused."""
         if not self._secret():
             return _UNSIGNED
         try:
@@ -99,7 +95,7 @@ class CallbackPoster:
             raise CallbackNotTaken(f"It could not be posted: {error or type(error).__name__}.") from error
 
     async def _answer(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, httpx.Headers]:
-        """Only the head of the answer is read: nothing in its body is of use, and it might not end."""
+        """Reads only the head of the answer: its body is useless, and might not end."""
         inner = httpx.AsyncHTTPTransport(verify=machine_tls(), limits=httpx.Limits(max_keepalive_connections=0))
         transport = PinnedTransport(self._destinations, inner)
         async with (

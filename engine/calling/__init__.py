@@ -1,1 +1,1 @@
-"""Making a call: the attempt with its mark, the exchange with the tool, the call that is made at once."""
+"""Makes calls: attempts with their mark, the exchange with the tool, fast and queued calls, lanes."""

@@ -1,4 +1,4 @@
-"""One attempt at a call: what it has told the database, and how its end is put."""
+"""One attempt at a call: its mark in the database, and the form of its end."""
 
 from datetime import datetime, timedelta
 
@@ -17,26 +17,25 @@ from toolagent.core.texts import well_formed_contract
 from toolagent_service.contracts.steps import CallPlan, Finished
 
 MAX_SENDS = 3
-"""How often a repeatable tool is asked when the connection to it is lost, or its worker."""
+"""How often a request is sent to a repeatable tool if the connection or the worker is lost."""
 
 MAX_TRIES = 3
-"""How many attempts at a call may be lost, or fail for a reason that nobody foresaw, whether the tool was asked or not."""
-
+"""How many attempts at a call may be lost, or fail for an unforeseen reason, with or without a sent request."""
 
 SLOT_PAUSE = timedelta(seconds=1)
-"""A call that waits for a slot of its tool gives the slot of its bucket to others in between."""
+"""While a call waits for a slot of its tool, others use its slot of the bucket."""
 
 
 class AlreadySent(Exception):
-    """An earlier attempt sent the request, and nobody knows what became of it; it may not be sent again, or not any more."""
+    """An earlier attempt sent the request, with an unknown outcome. It may not be sent again, or no more."""
 
 
 class ForTheQueue(Exception):
-    """The tool does not run here, is busy, or was lost on the way: nothing has happened that may not happen again."""
+    """The tool does not run here, is busy, or was lost: repeating the call is harmless."""
 
 
 class Attempt:
-    """One of which nothing is noted: the tool may be asked again. It tells when its request leaves."""
+    """An attempt without a mark, at a call that may be repeated. Knows when its request was sent."""
 
     def __init__(self, plan: CallPlan, entry: ToolEntry, host: str) -> None:
         self.plan, self.entry, self._host = plan, entry, host
@@ -44,7 +43,7 @@ class Attempt:
 
     @property
     def left_s(self) -> float:
-        """What the tool has of its time."""
+        """Seconds for the tool."""
         return self.plan.timeout_s
 
     @property
@@ -58,7 +57,7 @@ class Attempt:
         self._sent_at = None
 
     def after_failure(self, failure: RuntimeFailure) -> Finished:
-        """How the call ends by it; raises what another attempt may mend."""
+        """The end of the call by this failure. Raises if another attempt may succeed."""
         return self.failed(failure)
 
     def answered(self, fitted: FittedOutput, duration_s: float, active_source: int) -> Finished:
@@ -72,7 +71,7 @@ class Attempt:
         )
 
     def failed(self, failure: RuntimeFailure) -> Finished:
-        """What the tool did wrong, as the call's error."""
+        """The failure as the error of the call."""
         details = failure.details if self._sent_at else {**failure.details, "sent": False}
         if isinstance(failure, CallFailed) and failure.outcome == "unknown":
             details = {**details, "outcome": "unknown"}
@@ -82,7 +81,7 @@ class Attempt:
         return self.refused(Refused(failure.error_type, failure.message, details, issues))
 
     def file_refused(self, refusal: FileRefused) -> Finished:
-        """A file parameter before the request was sent; a file in the output after that."""
+        """The refusal of a file: a parameter before the request was sent, an output after that."""
         told = {"outcome": "executed"} if self._sent_at else {"sent": False}
         return self.refused(Refused(refusal.error.type, refusal.error.message, {"path": refusal.path, **told}, refusal.issues))
 
@@ -96,7 +95,7 @@ class Attempt:
         )
 
     def cancelled(self, tool: str | None) -> Finished:
-        """`tool` says what became of the tool after the connection to it was closed."""
+        """`tool`: what became of the tool after its connection was closed."""
         if self._sent_at is None:
             return self.refused(Refused(ErrorType.CANCELLED, "The call was cancelled before it was sent.", {"sent": False}))
         ended = "its processes were ended, with all they had started" if tool == "processes_ended" else None
@@ -106,7 +105,7 @@ class Attempt:
 
 
 class FastAttempt(Attempt):
-    """Leaves no mark: all of it may happen again."""
+    """Leaves no mark: the whole call may be repeated."""
 
     def __init__(self, plan: CallPlan, entry: ToolEntry, host: str) -> None:
         super().__init__(plan.model_copy(update={"fast": True}), entry, host)
@@ -118,29 +117,29 @@ class FastAttempt(Attempt):
 
 
 class QueuedAttempt(Attempt):
-    """Commits that the request leaves before it does."""
+    """Commits `sent_at` before it sends the request."""
 
     def __init__(self, plan: CallPlan, entry: ToolEntry, host: str, calls: CallTable, turn: Turn, claim: Claim | None = None) -> None:
         super().__init__(plan, entry, host)
         self._calls, self._turn, self._claim = calls, turn, claim
         self._sends = 0
         self.was_marked = False
-        """It was once committed that the request leaves, and with that the claim."""
+        """Whether `sent_at` was ever committed, and the claim with it."""
 
     @property
     def left_s(self) -> float:
-        """What earlier attempts left the tool of its time."""
+        """Seconds for the tool, less those of earlier attempts."""
         earlier_s = self._turn.earlier_s
         return round(self.plan.timeout_s - earlier_s, 1) if earlier_s else self.plan.timeout_s
 
     async def before_start(self) -> None:
-        """Raises AlreadySent where `before_send` would, so that no tool is started for that."""
+        """Raises AlreadySent if `before_send` would, so that no tool is started for nothing."""
         record = await self._calls.get(self.plan.call_id) if self._turn.tries and not self.plan.repeatable else None
         if record is not None and record.sent_at is not None:
             raise AlreadySent
 
     async def before_send(self) -> None:
-        """Raises AlreadySent when earlier attempts may have reached a tool that may not be asked again, or the call is settled."""
+        """Raises AlreadySent if the call is settled, or if an earlier attempt may have reached a tool that may not be asked again."""
         record = await record_of(self.plan, self.entry.manifest, self._turn.workflow_id, self._turn.run_id)
         self._sends = await self._calls.mark_sent(record, again=self.plan.repeatable, claim=self._claim)
         self.was_marked = self.was_marked or self._sends > 0
@@ -150,7 +149,7 @@ class QueuedAttempt(Attempt):
         await super().before_send()
 
     async def after_not_sent(self) -> None:
-        """It is certain that nothing left now; the mark of an earlier attempt stays."""
+        """Removes the mark, because nothing was sent. The mark of an earlier attempt stays."""
         if self._sends:
             await self._calls.unmark_sent(self.plan.call_id, self._claim)
             self._sends = 0
@@ -158,17 +157,17 @@ class QueuedAttempt(Attempt):
         await super().after_not_sent()
 
     def after_failure(self, failure: RuntimeFailure) -> Finished:
-        """A slot that did not come free, and a lost connection to a repeatable tool, are tried again; everything else is the answer."""
+        """A missing slot, or a lost connection to a repeatable tool, leads to another attempt; every other failure is the answer."""
         if isinstance(failure, NoSlot):
             self._turn.only_waited()
             raise Again("no_slot", failure.message, SLOT_PAUSE)
         if is_lost(failure) and self.plan.repeatable and self._sends < MAX_SENDS:
-            self._turn.beat()  # the next attempt must know what the tool has had of its time
+            self._turn.beat()  # the next attempt must know how much time the tool has used
             raise Again("connection_lost", failure.message)
         return self.failed(failure)
 
     def failed(self, failure: RuntimeFailure) -> Finished:
-        """Of several requests the last one failed so; what became of the others is not known."""
+        """Adds the number of requests: this is the failure of the last, and the outcomes of the others are unknown."""
         ended = super().failed(failure)
         if ended.error is None or self._sends <= 1:
             return ended
@@ -188,11 +187,11 @@ class QueuedAttempt(Attempt):
                 "was lost, before there was an answer. The tool may have acted; it is not asked again."
             )
         refusal = Refused(ErrorType.EXECUTION_ERROR, message, {"sent": True, "outcome": "unknown"})
-        # How long it ran nobody knows; the clock it was sent by may be another machine's.
+        # The duration is unknown: `sent_at` may be by the clock of another machine.
         return self.refused(refusal).model_copy(update={"execution_time": 0.0})
 
     def given_up(self) -> Finished:
-        """What `settle` says of it: whether one of the attempts had sent the request."""
+        """The end after too many attempts. Settling adds whether one of them had sent the request."""
         message = (
             f"The call was attempted {self._turn.tries} times, and no attempt came to its end: each was lost with its worker, or failed "
             "for a reason of ours (the service's log says which). It is not attempted again."
@@ -200,23 +199,23 @@ class QueuedAttempt(Attempt):
         return self.refused(Refused(ErrorType.EXECUTION_ERROR, message, {"attempts": self._turn.tries}))
 
     def out_of_time(self) -> Finished:
-        """As `given_up`."""
+        """Like `given_up`, if the time is used up."""
         message = f"The {self.plan.timeout_s:g} s of the call were used up by attempts that were lost with their worker or connection."
         return self.refused(Refused(ErrorType.TIMEOUT, message, {"timeout_s": self.plan.timeout_s}))
 
     def faulted(self, error: Exception) -> Finished:
-        """By what nobody foresaw, for the last time."""
+        """The end by the last unforeseen failure."""
         message = f"The call failed {self._turn.tries + 1} times for a reason of ours: {told_of(error)}"
         return self.refused(Refused(ErrorType.EXECUTION_ERROR, message, {"attempts": self._turn.tries + 1, "cause": type(error).__name__}))
 
 
 def is_lost(failure: RuntimeFailure) -> bool:
-    """Whether the connection broke, so that a tool that may be asked again may answer."""
+    """Whether the connection broke, so that another request may be answered."""
     return isinstance(failure, CallFailed) and failure.outcome == "unknown" and failure.error_type is not ErrorType.TIMEOUT
 
 
 def _issues_of(failure: RuntimeFailure) -> tuple[ValidationIssue, ...]:
-    """What the tool itself found wrong: `errors` as we write them, or the `field` or `path` that it named."""
+    """The issues that the tool reported: `errors` in our form, or a `field` or `path`."""
     listed = failure.details.get("errors")
     if isinstance(listed, list):
         return tuple(

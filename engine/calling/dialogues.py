@@ -1,4 +1,4 @@
-"""What a tool says to the caller of one call, and asks of it: kept as messages of the call, which the caller's front door reads."""
+"""Messages and questions of a tool to the caller of a call. They are stored, and the front door of the caller reads them."""
 
 import asyncio
 import contextlib
@@ -15,27 +15,27 @@ from toolagent.contracts.call_messages import Listener, LogLevel, MessageKind
 from toolagent.core.failures import StoreUnavailableError
 
 _MOST_WAITING = 256
-"""Messages that are on their way to the database; what comes faster is left out."""
+"""Messages that wait for the database; surplus ones are left out."""
 
 _MOST_MESSAGES = 2_000
 _MOST_BYTES = 256 * 1024
 _GOODBYE_S = 2.0
 
 Sampling: TypeAlias = Callable[[str, int, dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
-"""Has our own model answer what a tool asks a model. Takes the call's id, the number of the question in it, and the params of
-`sampling/createMessage`; returns an answer."""
+"""Answers a question for a model by our own model. Takes the id of the call, the number of the question in it, and the params of
+`sampling/createMessage`."""
 
 _Message: TypeAlias = tuple[MessageKind, dict[str, JsonValue]]
 
 
 class Dialogues:
-    """Without `sampling` no model answers for a caller that does not."""
+    """`sampling` answers for callers without a model; None: nothing does."""
 
     def __init__(self, messages: CallMessages, sampling: Sampling | None = None) -> None:
         self._messages, self._sampling = messages, sampling
 
     def of(self, call_id: str, listens: Listener | None, timeout_s: float) -> AbstractAsyncContextManager["CallDialogue | Silence"]:
-        """Of one call, which may take so many seconds. All that was said is in the database when the block has ended."""
+        """The dialogue of one call, which may take `timeout_s`. All messages are in the database when the block has ended."""
         if listens is None and self._sampling is None:
             return nullcontext(Silence())
         return self._heard(CallDialogue(self._messages, call_id, listens or Listener(), timeout_s, self._sampling))
@@ -49,7 +49,7 @@ class Dialogues:
 
 
 class CallDialogue:
-    """To be closed with `close`."""
+    """Call `close` at the end."""
 
     def __init__(self, messages: CallMessages, call_id: str, listens: Listener, timeout_s: float, sampling: Sampling | None) -> None:
         self._messages, self._call_id, self._listens, self._timeout_s, self._sampling = messages, call_id, listens, timeout_s, sampling
@@ -74,7 +74,7 @@ class CallDialogue:
         self.shown = content
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
-        """Those for the caller are said at once, and answered in any order."""
+        """The answers. Questions for the caller are sent together, and answered in any order."""
         told = [one for one in asked if self._listens.can_answer(one.question, one.params) and self._takes(_payload(one))]
         await self._all_said()
         try:
@@ -108,7 +108,7 @@ class CallDialogue:
             self._saying = asyncio.create_task(self._say_all(), name=f"messages of {self._call_id}")
 
     def _takes(self, payload: dict[str, JsonValue]) -> bool:
-        """Whether it is said at all."""
+        """Whether the limits permit another message of this size."""
         if self._said >= _MOST_MESSAGES or len(json.dumps(payload)) > _MOST_BYTES:
             return False
         self._said += 1
@@ -117,7 +117,7 @@ class CallDialogue:
     async def _say_all(self) -> None:
         while self._unsaid:
             batch, self._unsaid = self._unsaid, []
-            # They are of use now or never: the call does not wait for the database.
+            # Late messages are useless, so the call does not wait for the database.
             with contextlib.suppress(StoreUnavailableError):
                 await self._messages.say_all(self._call_id, batch)
 

@@ -1,4 +1,4 @@
-"""A front door: which calls take its lane, which of them are accepted, and what becomes of those that somebody else has."""
+"""A front door: decides which calls take its lane, accepts them, and finds calls that another process has."""
 
 import asyncio
 import time
@@ -28,34 +28,34 @@ from toolagent_service.calls.ways import MOST_LEVELS, WayFacts, has_effects, may
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 _PATIENCE_S = 5.0
-"""How long a caller waits for a lane that stands still: Temporal is away, or the database where a call is to move."""
+"""How long a caller waits while its lane is stuck, because Temporal or the database is away."""
 
 _LOOK_S = 1.0
-"""How often a caller that waits looks whether its lane stands still."""
+"""Interval in which a waiting caller checks whether its lane is stuck."""
 
 _MOVES_S = 2.0
-"""How long a call that is to end may take to get its workflow, which is to be told."""
+"""How long a cancel waits for the workflow of a moving call, which must learn of it."""
 
 
 class DoorTables:
-    """Where a door looks things up."""
+    """The tables of a door."""
 
     def __init__(self, claims: ClaimTable, records: CallTable, tools: ToolLookup, durations: UsualDurations, roles: Roles) -> None:
         self.claims, self.records, self.tools, self.durations, self.roles = claims, records, tools, durations, roles
 
 
 class Door:
-    """`name` is who claims what is accepted here; `is_ready` says of a tool whether it is up in this process."""
+    """`name` owns the claims of calls that are accepted here; `is_ready` tells whether a tool is up in this process."""
 
     def __init__(self, name: str, lane: Lane, is_ready: Callable[[ToolEntry], bool], tables: DoorTables, mode: LaneMode) -> None:
         self._name, self._lane, self._is_ready, self._tables, self._mode = name, lane, is_ready, tables, mode
         self._claiming = Counter[str]()
-        """Calls whose claims may be on their way to the database."""
+        """Calls whose claims are being written."""
         self._withdrawing = dict[str, asyncio.Event]()
-        """Calls whose claims are being taken back. Who asks for one meanwhile would be told of a claim that goes."""
+        """Calls whose claims are being withdrawn. A request for one waits, because it would see a claim that disappears."""
 
     async def make(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult | Elsewhere:
-        """The call's result, or by whom it is had. `is_new`: nobody else has this id. Raises LaneRefusedError, LanePendingError."""
+        """The result of the call, or who has the call. `is_new`: the id is unused. Raises LaneRefusedError, LanePendingError."""
         text, claimed_at = call.model_dump_json(exclude_defaults=True).encode(), timestamp(now())
         is_deep = excess_of(text, MAX_STARTED_VALUES, MOST_LEVELS) is not None
         try:
@@ -63,12 +63,14 @@ class Door:
                 return Elsewhere(None) if is_new else await self._given_away(call, call_id)
             return await self._made(call, call_id, text, claimed_at, is_new=is_new)
         except StoreUnavailableError:
-            # A workflow can wait for the database. The claim may stand all the same.
+            # A workflow can wait for the database. The claim may have been written nevertheless.
             return Elsewhere(None) if is_new else Elsewhere(call_id, claimed_at=claimed_at)
 
     async def accept(self, call: ToolCall, call_id: str) -> str:
-        """Before it gets a workflow of its own: from now on its id is taken. Returns when it was claimed for this very request, if it
-        was. Raises LaneRefusedError for another call under the id."""
+        """Claims the id of a call before its workflow starts. Returns when it was claimed for this request; empty if it was not.
+
+        Raises LaneRefusedError for another call under the id.
+        """
         answer = await self._given_away(call, call_id)
         return answer.claimed_at if isinstance(answer, Elsewhere) else ""
 
@@ -78,7 +80,7 @@ class Door:
         try:
             answer = await self._claimed(claim, call)
         except StoreUnavailableError:
-            return given  # its workflow claims it as well
+            return given  # its workflow claims it too
         return given if isinstance(answer, Claim) else answer
 
     async def _made(self, call: ToolCall, call_id: str, text: bytes, claimed_at: str, *, is_new: bool) -> ToolResult | Elsewhere:
@@ -86,10 +88,10 @@ class Door:
         if (known := self._lane.flight(call_id)) is not None:
             return await self._ended(known, flight)
         if not is_new and call.idempotency_key is None and is_generated(call_id):
-            # A new call may have it, which has a workflow and no claim: made here too, one would take the other for lost.
+            # A new call with this id may have a workflow without a claim. Made here too, each would count the other as lost.
             return await self._given_away(call, call_id)
         try:
-            # Kept while it is claimed: what is accepted is not refused.
+            # Keep a place during the claim: an accepted call must not be refused.
             with self._lane.room():
                 if not is_new:
                     with self._noted(call_id):
@@ -106,10 +108,10 @@ class Door:
         return await self._ended(taken, flight)
 
     async def withdraw(self, call_id: str, claimed_at: str) -> None:
-        """Its workflow was refused: a call that was claimed then is not accepted after all. Raises StoreUnavailableError."""
+        """Withdraws the claim of a call whose workflow was refused. Raises StoreUnavailableError."""
         await self._tables.claims.withdraw(call_id, NOBODY, claimed_at)
         await self._withdrawn(call_id)
-        # Who asked for it since may have it in this lane, by the same claim.
+        # A later request may have put the call into this lane, with the same claim.
         if self._lane.flight(call_id) is not None or self._claiming[call_id]:
             return
         is_gone = self._withdrawing[call_id] = asyncio.Event()
@@ -124,12 +126,12 @@ class Door:
             await is_gone.wait()
 
     async def tool_in_hand(self, call_id: str) -> str | None:
-        """The tool of a call that some door has accepted and that has not ended. Raises StoreUnavailableError."""
+        """The tool of an accepted call that has not ended. Raises StoreUnavailableError."""
         claim = await self._tables.claims.get(call_id)
         return claim.call.tool_id if claim is not None and claim.call is not None else None
 
     async def cancel(self, call_id: str) -> bool:
-        """End a call that is made here. False when none is, or when it has a workflow by now, which must be told too.
+        """Cancels a call that is made here. False: it is not, or it has a workflow by now, which must be told too.
 
         Raises StoreUnavailableError.
         """
@@ -138,21 +140,21 @@ class Door:
             return False
         flight.cancel()
         if flight.is_accepted:
-            # Who takes it over after our death must not make it.
+            # A process that takes it over after our death must not make it.
             await self._tables.claims.cancel(call_id)
         if flight.moving is not None:
             await asyncio.wait((flight.moving,), timeout=_MOVES_S)
         return not flight.is_moved
 
     async def cancel_elsewhere(self, call_id: str) -> bool:
-        """Write down that a call is to end; False when no door has it. Raises StoreUnavailableError."""
+        """Marks a call as cancelled; False if no door has it. Raises StoreUnavailableError."""
         return await self._tables.claims.cancel(call_id) is not None
 
     async def _way(self, call: ToolCall, size: int, *, is_deep: bool) -> Way:
         try:
             entry = await self._tables.tools.find(call.tool_id, call.version) if self._mode is not LaneMode.OFF else None
         except NotARangeError:
-            return Way.WORKFLOW  # which says what is wrong
+            return Way.WORKFLOW  # it reports the error
         if not isinstance(entry, ToolEntry):
             return Way.WORKFLOW
         manifest = entry.manifest
@@ -173,7 +175,7 @@ class Door:
         )
 
     async def _claimed(self, claim: Claim, call: ToolCall) -> Claim | ToolResult | Elsewhere:
-        """The claim, once the call is accepted as the claim's owner's."""
+        """The claim, if its owner has the call now."""
         standing, found = await self._tables.claims.take(claim, call)
         if found.fingerprint != claim.fingerprint:
             raise _conflict(claim, call)
@@ -181,11 +183,11 @@ class Door:
             return found
         if standing == "settled" and isinstance(answer := await self._recorded(claim, call), ToolResult):
             return answer
-        # It has a workflow of its own, or gets one, which waits for the door that has it.
+        # It has its own workflow, or gets one, which waits for the door that has the call.
         return Elsewhere(claim.call_id)
 
     async def _had_before(self, flight: Flight, full: LaneFullError) -> ToolResult | Elsewhere | None:
-        """As `_accepted_before`; where that cannot be known nothing is started, since the many that find a full lane would all be."""
+        """Like `_accepted_before`. If that is unknown, the call stays pending: a full lane must not start workflows for all its callers."""
         try:
             return await self._accepted_before(flight.claim, flight.call)
         except StoreUnavailableError as error:
@@ -193,7 +195,7 @@ class Door:
             raise LanePendingError(_unavailable(flight, said, outcome="unknown")) from error
 
     async def _accepted_before(self, claim: Claim, call: ToolCall) -> ToolResult | Elsewhere | None:
-        """By whom a call is had that was accepted earlier, here or elsewhere; None where it was not."""
+        """Who has a call that was accepted earlier, here or elsewhere; None if it was not."""
         if self._claiming[claim.call_id]:
             return Elsewhere(claim.call_id)
         if not await self._tables.claims.is_known(claim.call_id):
@@ -206,7 +208,7 @@ class Door:
         return Elsewhere(claim.call_id)
 
     async def _recorded(self, claim: Claim, call: ToolCall) -> ToolResult | Elsewhere | None:
-        """The recorded result; Elsewhere: the call was sent and has none yet."""
+        """The recorded result; Elsewhere: the call was sent, and has no result yet."""
         record = await self._tables.records.get(claim.call_id)
         if record is None:
             return None
@@ -243,7 +245,7 @@ class Door:
                 del self._claiming[call_id]
 
     def _require_answer(self, flight: Flight) -> None:
-        """Tell the caller of a call that stands still to ask again later. A call that was not accepted is taken back."""
+        """Raises for a call that is stuck. A call that was not accepted is taken back."""
         if flight.is_accepted:
             raise LanePendingError(
                 _unavailable(flight, "Temporal or the database is away. The call goes on when both are back; ask for it by its id.")
@@ -256,7 +258,7 @@ class Door:
 
 
 def _unsettled(flight: Flight) -> LanePendingError:
-    """What is not accepted is lost with this process."""
+    """A call that is not accepted is lost with this process."""
     said = "The tool has answered, but the database does not take the answer. The call ends when it does; ask for it by its id."
     return LanePendingError(_unavailable(flight, said) if flight.is_accepted else _unavailable(flight, said, outcome="unknown"))
 

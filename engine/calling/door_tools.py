@@ -1,4 +1,4 @@
-"""Which tools a front door that is no host serves itself: what is built in, and what others run."""
+"""Decides which tools a front door serves without a host: built-in tools, and tools that others run."""
 
 from collections.abc import Container
 
@@ -10,7 +10,7 @@ from toolagent_service.contracts.lanes import LaneMode
 
 
 def is_served(lanes: LaneMode, builtin: Container[str], secrets: Secrets, entry: ToolEntry) -> bool:
-    """Whether all of its sources can be reached from here, and its calls may take the lane at all."""
+    """Whether all sources can be reached from here, and calls may take the lane."""
     may = lanes is LaneMode.ALL or (lanes is LaneMode.HARMLESS and not has_effects(entry))
     return may and bool(entry.sources) and all(_is_reached(source, builtin, secrets) for source in entry.sources)
 
@@ -19,5 +19,5 @@ def _is_reached(source: ToolSource, builtin: Container[str], secrets: Secrets) -
     traits = source.traits
     if traits.handler is not None:
         return traits.handler in builtin
-    # Hosts keep the keys that came with their catalogs.
+    # Only hosts have the keys that came with their catalogs.
     return traits.elsewhere and all(map(secrets, traits.secrets))

@@ -1,4 +1,4 @@
-"""Files in, the request, what came of it kept: the way of every call to its tool and back."""
+"""The exchange of a call with its tool: files in, the request, and the output stored."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,14 +32,14 @@ from toolagent_service.calls.ways import names_files
 from toolagent_service.contracts.steps import CallPlan, Finished
 
 Send = Callable[[Dispatch], Awaitable[Reply]]
-"""A way of the supervisor to a tool."""
+"""A method of the supervisor that sends a request."""
 
 STORE_PAUSES_S = (0.2, 1.0, 3.0)
-"""Between attempts to keep what a tool has made, which cannot be had again."""
+"""Pauses between attempts to store the output of a tool, which cannot be had again."""
 
 
 async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, folder: CallFolder | None) -> Reply:
-    """Send the request with the files that its parameters name. Raises FileRefused, and what `send` raises."""
+    """Sends the request, with the files in its parameters. Raises FileRefused, and what `send` raises."""
     if files is None or folder is None:
         return await send(dispatch)
     params = await files.resolve(dispatch.entry.manifest.input_schema, dispatch.request.params, folder)
@@ -47,17 +47,17 @@ async def ask(send: Send, files: FileParameters | None, dispatch: Dispatch, fold
 
 
 def folder_for(manifest: ToolManifest, make: Callable[[], CallFolder]) -> AbstractAsyncContextManager[CallFolder | None]:
-    """The folder of a call of a tool whose schemas speak of files."""
+    """The folder of a call, if the schemas of the tool name files."""
     return make() if names_files(manifest) else nullcontext()
 
 
 def outputs_of(folder: CallFolder | None) -> Path:
-    """Where the tool may leave files."""
+    """The folder for output files."""
     return folder.outputs if folder is not None else NO_FOLDER
 
 
 class Exchange:
-    """`slot_wait_s` is how long a call waits for one of the tool's own slots; then another attempt is made."""
+    """`slot_wait_s` is how long a call waits for a slot of its tool, before another attempt is made."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Exchange:
         self._looked_after: set[asyncio.Task[Aftermath]] = set()
 
     async def make(self, send: Send, attempt: Attempt, turn: Turn) -> Finished:
-        """How it ended. Raises Interrupted, and what the attempt raises."""
+        """The end of the call. Raises Interrupted, and what the attempt raises."""
         entry, folder, outcome = attempt.entry, None, None
         with self._intake.held(entry.manifest):
             folder_of = partial(self._folder, attempt.plan.call_id, entry)
@@ -83,7 +83,7 @@ class Exchange:
                 async with folder_for(entry.manifest, folder_of) as folder:
                     outcome = await self._made(send, attempt, folder, turn)
             except asyncio.CancelledError:
-                # While the folder was removed: too late for an answer that is there.
+                # A cancel during the removal of the folder is too late: the answer stands.
                 if outcome is None:
                     raise
         if folder is None or folder.left is None:
@@ -103,7 +103,7 @@ class Exchange:
                 reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
             fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
             answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
-            # Only for who listens: others read the output.
+            # Only for callers that listen; others read the output.
             return answered.model_copy(update={"shown": dialogue.shown}) if plan.listens is not None else answered
         except FileRefused as refusal:
             return attempt.file_refused(refusal)
@@ -119,7 +119,7 @@ class Exchange:
             return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
     async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder | None) -> FittedOutput:
-        """The output with its files, or itself, in the content store, and checked. It is worth some patience: the tool has run."""
+        """The output, checked, with its files in the content store. Retries for a while, because the tool has run."""
         for pause_s in (*STORE_PAUSES_S, None):
             try:
                 taken = await self._files.take_in(schema, output, folder) if folder is not None else output
@@ -131,14 +131,14 @@ class Exchange:
         raise AssertionError("The last attempt returns or raises.")
 
     def _look_after(self, entry: ToolEntry) -> None:
-        """A tool that hangs would time out every later call: end it unless it comes to rest. Nobody has to wait for that."""
+        """Ends a hanging tool in the background, unless it comes to rest: it would time out every later call."""
         task = asyncio.create_task(self._supervisor.settle_cancelled(entry), name=f"look after {entry.manifest.tool_id}")
         self._looked_after.add(task)
         task.add_done_callback(self._looked_after.discard)
 
 
 def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> Refused:
-    """`unavailable` invites to call again, which only a repeatable tool may be."""
+    """`unavailable` invites another call, which only a repeatable tool may get."""
     store = "store_full" if isinstance(error, StoreFullError) else "store_unavailable"
     cause = "checkers_busy" if isinstance(error, CheckersBusyError) else store
     kind = ErrorType.UNAVAILABLE if plan.repeatable else ErrorType.EXECUTION_ERROR

@@ -1,7 +1,7 @@
-"""A call that is made at once, where it is admitted, without a queue.
+"""Calls that run where they are admitted, without a queue.
 
-Of what has no effects and is short nothing is noted, as all of it may happen again: `FastCall`. What takes a slot is begun as its attempt
-would begin it, with a mark, and goes on as an activity if it takes longer: `BegunCalls`.
+`FastCall` makes short calls without side effects. It records nothing before the call, because repeating it is harmless. `BegunCalls` begins
+a call that takes a slot, with a mark like its attempt, and an activity continues it if it takes longer.
 """
 
 import asyncio
@@ -29,26 +29,26 @@ from toolagent_service.calls.ways import may_ask, may_begin, needs_no_slot
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, CallPlan, CallRequest, Finished, SettleRequest
 
 _SLOT_S = 0.1
-"""How long a call that is to begin waits for a slot, before Temporal has it wait by its priority."""
+"""How long a new call waits for a slot here. After that, it waits in Temporal's queue, by priority."""
 
 _SLOT_PATIENCE_S = 2.0
-"""How long an attempt waits for a slot that calls have which began where they were admitted."""
+"""How long an attempt waits for a slot that begun calls hold."""
 
 _BUDGET_S = 0.5
-"""How long a call is made where it was admitted: nobody can cancel it there, and who follows it sees nothing of it."""
+"""How long admission waits for a call: until then it cannot be cancelled, and shows no progress."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class FastCall:
-    """Of a tool that is up on this host."""
+    """Makes calls of tools that are up on this host."""
 
     def __init__(self, supervisor: Supervisor, exchange: Exchange, settlements: Settlements, intake: Intake, host: str) -> None:
         self._supervisor, self._exchange, self._settlements = supervisor, exchange, settlements
         self._intake, self._host = intake, host
 
     def takes(self, plan: CallPlan, entry: ToolEntry) -> bool:
-        """Whether the call may be made like this: without effects and questions, short, and nothing is to be started for it."""
+        """Whether the call is short, without effects and questions, and its tool is up."""
         return (
             self._intake.is_open
             and not may_ask(plan.listens, entry)
@@ -56,7 +56,7 @@ class FastCall:
         )
 
     async def make(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest, turn: Turn) -> ToolResult | None:
-        """Its result; None where it is to wait in its queue like any other call. Raises Interrupted, StoreUnavailableError."""
+        """The result; None: the call goes to its queue. Raises Interrupted, StoreUnavailableError."""
         attempt = FastAttempt(plan, entry, self._host)
         try:
             outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
@@ -64,7 +64,7 @@ class FastCall:
             return None
         except (Interrupted, StoreUnavailableError):
             raise
-        except Exception:  # noqa: BLE001 - whatever it is, nothing has happened, and the queue is there
+        except Exception:  # noqa: BLE001 - nothing has happened, and the queue can make the call
             _log.warning("fast_call_failed", call_id=plan.call_id, then="it is made as an ordinary one", exc_info=True)
             return None
         settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
@@ -72,7 +72,7 @@ class FastCall:
 
 
 class Hand(Protocol):
-    """What this process has in hand: an ordered stop waits for it."""
+    """The work in progress of this process: an ordered stop waits for it."""
 
     @property
     def takes_calls(self) -> bool: ...
@@ -81,11 +81,11 @@ class Hand(Protocol):
 
 
 class BegunCalls:
-    """Calls of tools on this host that begin where they are admitted. They share the slots of the host's own queues, by bucket, with the
-    attempts of those.
+    """Begins calls of tools on this host where they are admitted. They share the slots of the host's own queues, by bucket, with the
+    attempts from these queues.
 
-    There is one begun call by call id. Where its end is not recorded within the budget the attempt of its workflow waits for it; if this
-    process dies before, the mark says that it may have been sent.
+    There is one begun call for each call id. If its end is not recorded within the budget, the attempt of its workflow waits for it. If
+    this process dies before, the mark says that the request may have been sent.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class BegunCalls:
         self._begun: dict[str, _Begun] = {}
 
     def takes(self, plan: CallPlan, entry: ToolEntry, request: AdmitRequest) -> bool:
-        """Whether the call may begin here: it would wait in this host's own queue, and nothing is to be started or asked."""
+        """Whether the call may begin here: it would wait in this host's own queue, its tool is up, and it asks nothing."""
         manifest = entry.manifest
         return (
             plan.placement.host == self._host
@@ -124,11 +124,11 @@ class BegunCalls:
         return self._intake.is_open and self._hand.takes_calls
 
     async def begin(self, admitted: Admitted, entry: ToolEntry, request: AdmitRequest) -> Admission:
-        """Its answer; or that an attempt is to make it, or to wait for its end."""
+        """The answer; or a plan: an attempt makes the call, or waits for its end."""
         return admitted if await self._begin(admitted.plan, entry, request) is None else await self.known(request) or admitted
 
     async def known(self, request: AdmitRequest) -> Admission | None:
-        """As `begin`, of a call that this run of its workflow has begun here; None: it has not. The database is not asked."""
+        """Like `begin`, for a call that this run of its workflow has begun here; else None. It reads no database."""
         begun = self._begun.get(request.call_id)
         if begun is None or begun.request.run_id != request.run_id:
             return None
@@ -139,7 +139,7 @@ class BegunCalls:
         return Admitted(plan=begun.plan) if begun.result is None else Answered(result=begun.result)
 
     async def joined(self, request: CallRequest, turn: Turn) -> Finished | None:
-        """How the call ended, if it was begun here; None where it is to be made. Raises Interrupted."""
+        """The end of the call, if it was begun here; None: it must be made. Raises Interrupted."""
         begun = self._begun.get(request.plan.call_id)
         if begun is not None:
             turn.follow(begun.turn)
@@ -147,16 +147,16 @@ class BegunCalls:
             turn.take_over(begun.turn)
             self._forget(begun)
         if begun is not None and begun.outcome is not None:
-            # A workflow that does not say who it is settles the call itself.
+            # A workflow that does not send its id settles the call itself.
             return with_result(begun.outcome, begun.result if request.workflow_id is not None else None)
         if request.is_cancelled or (begun is not None and begun.is_cancelled):
-            # The mark says whether it was sent.
+            # The settlement corrects `sent` by the mark.
             return Finished(error=ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.", details={"sent": False}))
         return None
 
     @asynccontextmanager
     async def slot(self, plan: CallPlan, turn: Turn) -> AsyncGenerator[None]:
-        """The slot of an attempt from this host's own queue. Raises Again, Interrupted."""
+        """Holds the slot of an attempt from this host's own queue. Raises Again, Interrupted."""
         slots = self._slots.get(plan.placement.queue)
         if slots is None:
             yield
@@ -189,7 +189,7 @@ class BegunCalls:
             slots.release()
             return known
         if not self._is_open:
-            # It began to drain, or to stop, while the call waited for its slot.
+            # The host began to drain, or the process to stop, while the call waited for its slot.
             slots.release()
             return None
         begun = self._begun[plan.call_id] = _Begun(plan, request)
@@ -204,7 +204,7 @@ class BegunCalls:
                 begun.outcome = await self._exchange.make(self._supervisor.call_running, attempt, begun.turn)
             except (ForTheQueue, Again, AlreadySent, Interrupted, StoreUnavailableError):
                 return
-            except Exception:  # noqa: BLE001 - whatever it is, an attempt bounds how often that is tried
+            except Exception:  # noqa: BLE001 - attempts bound how often this is retried
                 _log.warning("begun_call_failed", call_id=begun.plan.call_id, then="an attempt goes on with it", exc_info=True)
                 return
             finally:
@@ -214,7 +214,7 @@ class BegunCalls:
             begun.result = await self._settlement.recorded(settling, is_unclaimed=asked.is_new)
 
     def _forget_later(self, begun: "_Begun") -> None:
-        """Whose workflow was terminated is not waited for."""
+        """Forgets the call after a while, because the workflow of a terminated call never joins it."""
         if self._begun.get(begun.plan.call_id) is begun:
             begun.timer = asyncio.get_running_loop().call_later(begun.plan.queue_timeout_s, self._forget, begun)
 
@@ -226,7 +226,7 @@ class BegunCalls:
 
 
 class _Begun:
-    """`outcome` is None while the call is made, and where it is left to an attempt; `result` is the recorded one."""
+    """`outcome` is None while the call runs, and if it is left to an attempt; `result` is the recorded one."""
 
     def __init__(self, plan: CallPlan, request: AdmitRequest) -> None:
         self.plan, self.request = plan, request
@@ -238,14 +238,14 @@ class _Begun:
         self.timer: asyncio.TimerHandle | None = None
 
     def cancel(self, *, is_of_call: bool = True) -> None:
-        """Have it end; what the tool has answered stands."""
+        """Ends the call, unless the tool has answered."""
         if not self.is_cancelled and self.outcome is None:
             self.is_cancelled = is_of_call
             self.task.cancel()
 
 
 class _BegunAttempt(QueuedAttempt):
-    """What was not sent is left to an attempt that may start the tool anew."""
+    """Leaves a request that was not sent to an attempt, which may start the tool anew."""
 
     def after_failure(self, failure: RuntimeFailure) -> Finished:
         is_stopped = failure.details.get("reason") == "stopped"
@@ -255,14 +255,14 @@ class _BegunAttempt(QueuedAttempt):
 
 
 async def _waited_for(begun: _Begun, turn: Turn, *, is_cancelled: bool) -> None:
-    """Until it has ended. Raises Interrupted: it is ended too, as any attempt, and the next one says what is known of it."""
+    """Waits for the end of the call. If the attempt is interrupted, the call ends too: raises Interrupted."""
     if is_cancelled:
         begun.cancel()
     try:
         await asyncio.wait((begun.task,))
     except asyncio.CancelledError:
         if begun.outcome is not None:
-            return  # what the tool has answered stands, and is recorded here or by the workflow
+            return  # the answer stands, and is recorded here or by the workflow
         is_of_call = turn.is_call_cancelled
         begun.cancel(is_of_call=is_of_call)
         await ended(begun.task)

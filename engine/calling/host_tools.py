@@ -1,4 +1,4 @@
-"""The tools of this host: started, stopped and destroyed by order."""
+"""Starts, stops and destroys tools of this host, by order."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from toolagent_service.calls.shared_processes import place_of, place_of_process,
 
 
 class OrderRefused(Exception):
-    """The order cannot be carried out; to repeat it changes nothing."""
+    """The order cannot be carried out, now or later."""
 
     def __init__(self, error_type: ErrorType, message: str) -> None:
         super().__init__(message)
@@ -24,7 +24,7 @@ class OrderRefused(Exception):
 
 
 class HostTools:
-    """Each order may be repeated. Each tool, and each process that tools share, has a folder in each of `folders` and one in `volumes`."""
+    """Every order is idempotent. A tool, or a process that tools share, has a folder in each of `folders` and one in `volumes`."""
 
     def __init__(
         self,
@@ -50,26 +50,23 @@ class HostTools:
         return await self._supervisor.stop(tool_id)
 
     async def destroy(self, tool_id: str) -> ToolRoute:
-        """On this host. Each other host gets the same order, so neither their sequence nor the end of one of them matters.
-
-        Raises OrderRefused.
-        """
+        """Destroys the tool on this host. Every other host gets the same order, in any sequence. Raises OrderRefused."""
         await self._require_removable(tool_id)
-        # First out of the registry: a call that still waits must not start it again, here or elsewhere.
+        # The registry first: a waiting call must not start the tool again, here or elsewhere.
         await self._registry.destroy(tool_id)
         route = await self._supervisor.stop(tool_id)
         # `stop` has saved a route.
         await self._routes.forget(tool_id, self._host)
         for folder in self._folders:
             await asyncio.to_thread(discard, folder / tool_id)
-        # The next tool with this id is another one.
+        # A later tool with the same id must not inherit them.
         await asyncio.to_thread(discard, self._volumes / place_of_volumes(tool_id))
         await self._remove_left_processes()
         return route
 
     async def _remove_left_processes(self) -> None:
-        """Remove the folders of processes that no tool shares any more. The last such tool may have gone on another host."""
-        # The folders are listed first: a tool that is registered after that has none among them.
+        """Removes the folders of processes that no tool shares any more. The last one may have been destroyed on another host."""
+        # List the folders first: a tool that is registered later has none among them.
         there = await asyncio.to_thread(self._of_processes)
         entries = await self._registry.list_versions()
         places = {place_of(entry.manifest.tool_id, source) for entry in entries for source in entry.sources}
@@ -86,7 +83,7 @@ class HostTools:
         entry = await self._registry.entry(tool_id)
         if entry is not None and any(source.traits.handler is not None for source in entry.sources):
             raise OrderRefused(ErrorType.PERMISSION_DENIED, f"Tool {tool_id!r} is part of the engine and cannot be removed.")
-        # Where a host has the order already, the tool is out of the registry.
+        # If another host has carried out the order, the tool has left the registry.
         try:
             living = await self._sessions.living() if entry is not None else ()
         except SessionUnreadableError as unreadable:

@@ -1,4 +1,4 @@
-"""Whether this process takes new calls, and which ones are under way in it."""
+"""Whether this process takes new calls, and which calls run in it."""
 
 import asyncio
 import math
@@ -12,7 +12,7 @@ from toolagent_service.calls.dispatch import bucket_of
 
 
 class Intake:
-    """A host that drains takes no new call that another one may take. `buckets` are those calls are counted by."""
+    """A draining host takes no new call that another host may take. Calls are counted by `buckets`."""
 
     def __init__(self, buckets: Collection[str] = ()) -> None:
         self._buckets = frozenset(buckets)
@@ -22,9 +22,9 @@ class Intake:
         self._opened.set()
         self._closed_at = 0.0
         self.mark: str | None = None
-        """Of the drain that is asked for."""
+        """The mark of the ordered drain."""
         self.drained_of: str | None = None
-        """The mark of the drain that is over: nothing is left."""
+        """The mark of a completed drain: nothing is left."""
 
     @property
     def is_open(self) -> bool:
@@ -32,22 +32,22 @@ class Intake:
 
     @property
     def closed_s(self) -> float:
-        """For how long it has been closed."""
+        """Seconds since it was closed."""
         return 0.0 if self.is_open else time.monotonic() - self._closed_at
 
     @property
     def calls(self) -> Mapping[str, int]:
-        """Under way, by bucket."""
+        """Running calls, by bucket."""
         return {bucket: number for bucket, number in self._calls.items() if number}
 
     def unused_s(self, tool_id: str) -> float:
-        """How long no call of the tool has been under way; infinity where there was none."""
+        """Seconds since the last call of the tool ended; infinity if there was none."""
         if tool_id in self._tools:
             return 0.0
         return time.monotonic() - self._ended[tool_id] if tool_id in self._ended else math.inf
 
     def heed(self, mark: str | None) -> None:
-        """Close for this drain; None: open again."""
+        """Closes for the drain with this mark; None opens."""
         if mark == self.mark:
             return
         self.mark, self.drained_of = mark, None
@@ -58,12 +58,12 @@ class Intake:
             self._closed_at = time.monotonic()
 
     async def opened(self) -> None:
-        """Wait until it is open."""
+        """Waits until it is open."""
         await self._opened.wait()
 
     @contextmanager
     def held(self, manifest: ToolManifest) -> Generator[None]:
-        """A call of this tool is under way in the block."""
+        """Counts a call of this tool during the block."""
         bucket, tool_id = bucket_of(manifest, self._buckets), manifest.tool_id
         self._calls[bucket] += 1
         self._tools[tool_id] += 1

@@ -1,4 +1,4 @@
-"""Calls that a workflow waits for while the lane of a front door makes them."""
+"""Joins a workflow to a call that the lane of a front door makes."""
 
 import asyncio
 
@@ -9,20 +9,20 @@ from toolagent_service.contracts.steps import JoinRequest
 
 
 class JoinedCalls:
-    """At the door that makes them."""
+    """Runs at the door that makes the calls."""
 
     def __init__(self, lane: Lane, claims: ClaimTable, door: str) -> None:
         self._lane, self._claims, self._door = lane, claims, door
 
     async def join(self, request: JoinRequest, turn: Turn) -> None:
-        """Returns when the call has its result, or is given away. Raises Interrupted, StoreUnavailableError."""
+        """Returns when the call has its result, or was given away. Raises Interrupted, StoreUnavailableError."""
         flight = self._lane.flight(request.call_id)
         if flight is not None and await self._ended(flight, turn, is_cancelled=request.is_cancelled):
             return
         await self._claims.give_away(request.call_id, self._door)
 
     async def _ended(self, flight: Flight, turn: Turn, *, is_cancelled: bool) -> bool:
-        """Whether it has its result."""
+        """Waits for the end of the flight. Returns whether it has a result."""
         if is_cancelled:
             flight.cancel()
         try:

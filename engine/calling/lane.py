@@ -1,6 +1,6 @@
-"""The lane of a front door: its calls go to Temporal in batches and are made in this process, each as a task of its own.
+"""The lane of a front door: sends calls to Temporal in batches, and makes them in this process, each as an asyncio task.
 
-A call is in flight from being taken until its result is recorded or a workflow of its own has it. There is one flight by call id.
+A call is in flight from `take` until its result is recorded, or its own workflow has it. There is one flight for each call id.
 """
 
 import asyncio
@@ -22,32 +22,32 @@ from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableErro
 from toolagent_service.contracts.lanes import LaneBatch, LaneCall, LaneEnd, LaneStatus
 
 BUDGET_S = 0.1
-"""How long a batch waits for its calls, and how long a call is made before it gets a workflow of its own."""
+"""How long a batch waits for its calls, and how long a call runs before it gets its own workflow."""
 
 MOST_CALLS = 64
 _MOST_BYTES = 256 * 1024
 _MOST_WAITING = 2048
 _AT_ONCE = 8
-"""Calls of one tool that are made at once. More would wait inside the tool, and look slow."""
+"""Concurrent calls of one tool. More would wait inside the tool, and look slow."""
 
 _MOVES_AT_ONCE = 2
-"""A call that ends while it waits to move needs no workflow: what looks slow because much is asked costs little more."""
+"""Concurrent moves. A call that ends while it waits to move needs no workflow, so a busy lane starts few."""
 
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 _LATELY_S = 10.0
 _MOST_REFUSALS = 3
-"""How often a batch is refused before its calls are sent one by one."""
+"""Refusals of a batch before its calls are sent one by one."""
 
 
 class LaneFullError(Exception):
-    """More calls wait than are taken; this one was not."""
+    """Too many calls wait, so this one was not taken."""
 
 
 @dataclass(eq=False, slots=True)
 class Flight:
-    """A call on its way. Its `claim` is in the database once it `is_accepted`.
+    """A call in flight. Its `claim` is in the database once it `is_accepted`.
 
-    `text` is its JSON, for who reads its batch. `done` gets its result; None: a workflow of its own has it.
+    `text` is its JSON, for readers of its batch. `done` gets the result; None: its own workflow has the call.
     """
 
     claim: Claim
@@ -62,7 +62,7 @@ class Flight:
     is_late: bool = False
     is_cancelled: bool = False
     is_settling: bool = False
-    """What the tool said is written down: nothing can end that any more."""
+    """The answer of the tool is being recorded, and can no longer be cancelled."""
     came_at: float = field(default_factory=time.monotonic)
 
     @property
@@ -79,41 +79,41 @@ class Flight:
 
     @property
     def is_made(self) -> bool:
-        """Whether its tool works on it."""
+        """Whether its task runs."""
         return self.task is not None and not self.task.done()
 
     def cancel(self) -> None:
-        """Have the call end: with a result that says how far it was, or by a workflow that says that it was not made."""
+        """Cancels the call. Its result, or its workflow, tells how far it was."""
         if self.task is not None and not self.is_cancelled and not self.is_settling:
             self.task.cancel()
         self.is_cancelled = True
 
 
 Work = Callable[[], AbstractAsyncContextManager[None]]
-"""The tool is asked in this block, once."""
+"""A block in which the tool is asked once."""
 
 
 class LaneMaker(Protocol):
     async def prepare(self) -> None:
-        """Before the calls of a batch."""
+        """Runs before the calls of a batch."""
         ...
 
     async def make(self, flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
-        """The recorded result; None where the call is to have a workflow of its own. Raises CancelledError: so it is to have one."""
+        """The recorded result. None, or CancelledError: the call needs its own workflow."""
         ...
 
 
 Send = Callable[[LaneBatch], Awaitable[bool]]
-"""Returns when the lane is done with the batch: whether its run is about to end. Raises LaneUnreachableError, BatchRefusedError."""
+"""Sends a batch and waits for it. Returns whether its run is about to end. Raises LaneUnreachableError, BatchRefusedError."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Move = Callable[[Flight], Awaitable[None]]
-"""Starts the workflow of a call. Harmless to repeat. Raises LaneUnreachableError, StoreUnavailableError."""
+"""Starts the workflow of a call. Idempotent. Raises LaneUnreachableError, StoreUnavailableError."""
 
 
 class Lane:
-    """`run` is the front door's side, `perform` the side of Temporal. To be closed with `close`."""
+    """The front door calls `take`, the activity calls `perform`. Call `close` at the end."""
 
     def __init__(self, maker: LaneMaker, send: Send, move: Move, *, budget_s: float = BUDGET_S, most_waiting: int = _MOST_WAITING) -> None:
         self._maker, self._send, self._move_to_workflow = maker, send, move
@@ -145,31 +145,31 @@ class Lane:
 
     @property
     def silent_s(self) -> float:
-        """How long Temporal has not answered."""
+        """Seconds since Temporal was asked without an answer."""
         return time.monotonic() - self._asked_at if self._asked_at is not None else 0.0
 
     def flight(self, call_id: str) -> Flight | None:
         return self._flights.get(call_id)
 
     def hand_on(self, flight: Flight) -> None:
-        """Give a call that was accepted a workflow, unless it is on its way here. Who asks for it meanwhile waits for that."""
+        """Gives an accepted call a workflow, unless it is in flight here. Requests for it wait for that."""
         if self._flights.setdefault(flight.call_id, flight) is flight:
             self._move_later(flight)
 
     @property
     def gone_on(self) -> tuple[Flight, ...]:
-        """Calls that are made here and have a workflow of their own."""
+        """Calls that run here and have their own workflow."""
         return tuple(flight for flight in self._flights.values() if flight.is_moved)
 
     @property
     def delayed(self) -> tuple[Flight, ...]:
-        """Calls that were accepted, and have been here for longer than the budget without a workflow."""
+        """Accepted calls that have been here for longer than the budget without a workflow."""
         before = time.monotonic() - self._budget_s
         return tuple(flight for flight in self._flights.values() if flight.is_accepted and not flight.is_moved and flight.came_at < before)
 
     @contextmanager
     def room(self) -> Generator[None]:
-        """A place is kept for a call that is taken in the block. Raises LaneFullError."""
+        """Keeps a place for a call that is taken in the block. Raises LaneFullError."""
         if self._not_begun + self._expected >= self._most_waiting:
             raise LaneFullError(f"{self._not_begun} calls are waiting already.")
         self._expected += 1
@@ -179,7 +179,7 @@ class Lane:
             self._expected -= 1
 
     def take(self, flight: Flight) -> Flight:
-        """The flight of this call id: this one, or the one that is on its way."""
+        """The flight of this call id: this one, or an earlier one."""
         known = self._flights.setdefault(flight.call_id, flight)
         if known is flight:
             self._waiting.append(flight)
@@ -190,7 +190,7 @@ class Lane:
         return known
 
     def leave(self, flight: Flight) -> bool:
-        """Take a call back that was not begun; False when it is too late for that. A batch that names it does nothing for it."""
+        """Takes back a call that has not begun; False: it is too late. A batch with it then skips it."""
         if flight.task is not None or flight.moving is not None:
             return False
         if flight in self._waiting:
@@ -199,12 +199,12 @@ class Lane:
         return True
 
     async def perform(self, asked: Sequence[LaneCall], workflow_id: str, run_id: str) -> tuple[LaneEnd, ...]:
-        """Make the calls of a batch, as far as the budget goes. Done again, nothing is made twice."""
+        """Makes the calls of a batch, within the budget. Idempotent: repeated, it makes nothing twice."""
         if any(call.call_id in self._flights for call in asked):
             await asyncio.shield(self._preparing or self._prepared())
-        # Not before: who is taken back meanwhile was told that it is not made.
+        # Only now: the caller of a call that was taken back meanwhile was told that it is not made.
         flights = [flight for call in asked if (flight := self._flights.get(call.call_id)) is not None]
-        # What moves has a workflow that makes it, or gets one: a batch that was refused may come all the same.
+        # A moving call has a workflow, or gets one. A refused batch may come nevertheless.
         tasks = [self._task_of(flight, workflow_id, run_id) for flight in flights if flight.task is not None or flight.moving is None]
         if tasks:
             self._lately.append((time.monotonic(), len(tasks)))
@@ -215,7 +215,7 @@ class Lane:
         return tuple(LaneEnd(call_id=call.call_id, status=_status(known.get(call.call_id))) for call in asked)
 
     async def close(self) -> None:
-        """Calls that no batch has taken end without a result; those that are made are waited for by nobody."""
+        """Ends all flights: calls that have not begun get no result, and running ones are cancelled."""
         self._is_closed = True
         flights = [*self._flights.values()]
         known = (self._sender, self._unanswered, *(flight.task for flight in flights), *(flight.moving for flight in flights))
@@ -231,12 +231,12 @@ class Lane:
         while self._waiting:
             batch = self._next_batch(1 if singly else MOST_CALLS)
             singly = max(singly - 1, 0)
-            # After all of them have come, and while Temporal is asked.
+            # Prepare after all calls have come, while Temporal is asked.
             self._preparing = asyncio.create_task(self._prepared(), name="prepare a batch")
             try:
                 await self._told(batch)
                 pause_s, refusals = _PAUSE_S, refusals if singly else 0
-            except Exception as error:  # noqa: BLE001 - whatever it is, the calls of the batch wait for their turn
+            except Exception as error:  # noqa: BLE001 - the calls of the batch wait for another attempt
                 self._note(error)
                 refusals += isinstance(error, BatchRefusedError) or not isinstance(error, LaneUnreachableError | StoreUnavailableError)
                 left = [flight for flight in batch if not flight.is_past]
@@ -246,13 +246,13 @@ class Lane:
                     continue
                 self._waiting.extendleft(reversed(left))
                 if refusals >= _MOST_REFUSALS:
-                    # One of them may be what is refused: it gets a workflow, and keeps the others from nothing.
+                    # One call may be the reason: sent alone, it gets a workflow and does not block the others.
                     singly = len(left)
                 await asyncio.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _told(self, batch: Sequence[Flight]) -> None:
-        """Returns once the lane is done with the batch; or, unless its run is known to end, when its calls are made and as many wait."""
+        """Returns when Temporal is done with the batch; or earlier, when its calls are made and as many wait, unless the run is ending."""
         self._batch, self._is_made, self._due = tuple(batch), False, asyncio.get_running_loop().create_future()
         answer = asyncio.create_task(self._answered(self._sent(batch)), name="send a batch")
         try:
@@ -270,7 +270,7 @@ class Lane:
             answer.add_done_callback(self._note_failure)
 
     def _note_failure(self, answer: "asyncio.Task[None]") -> None:
-        """Of a batch whose calls were made: they have their ends."""
+        """Notes the failure of a batch whose calls were made, so that nothing else is lost."""
         self._unanswered = None
         if not answer.cancelled() and isinstance(error := answer.exception(), Exception):
             self._note(error)
@@ -326,12 +326,12 @@ class Lane:
                 self._end(flight, result)
 
     def _begin(self, flight: Flight) -> None:
-        """It does not wait any more: its tool works on it, or it needs no turn."""
+        """The call no longer waits: its tool works, or it needs no turn."""
         self._begun, flight.has_begun = self._begun + (not flight.has_begun), True
 
     @asynccontextmanager
     async def _at_work(self, flight: Flight) -> AsyncGenerator[None]:
-        """The tool works in the block. Its place is free, and the call moves, once that takes longer than the budget."""
+        """The tool works in the block. After the budget its place becomes free, and the call moves to a workflow."""
         places = self._places[flight.call.tool_id]
         await places.acquire()
         self._begin(flight)
@@ -345,13 +345,13 @@ class Lane:
         try:
             yield
         finally:
-            # Also one that is due: a call that is not moving when it ends has no claim to look for.
+            # Even if it is due: a call that is not moving at its end has no claim to look for.
             timer.cancel()
             if not flight.is_late:
                 places.release()
 
     def _landed(self, flight: Flight) -> None:
-        """It was made; or has a workflow; or has to get one, whatever ended it."""
+        """The task has ended: the call has a result or a workflow, or gets one."""
         self._begin(flight)
         if not flight.done.done() and (flight.is_moved or self._is_closed):
             self._end(flight, None)
@@ -359,7 +359,7 @@ class Lane:
             self._move_later(flight)
 
     def _move_later(self, flight: Flight) -> None:
-        """Give the call a workflow of its own. The lane does not wait for that; the call does."""
+        """Gives the call its own workflow, in the background."""
         if flight.moving is None and not flight.done.done() and not self._is_closed:
             flight.moving = asyncio.create_task(self._move(flight), name=f"move {flight.call_id}")
 
@@ -372,13 +372,13 @@ class Lane:
             self._end(flight, None)
 
     async def _has_moved(self, flight: Flight) -> bool:
-        """True also where it needs to no longer."""
+        """True also if the call needs no move any more."""
         async with self._moves:
             if flight.done.done():
                 return True
             try:
                 await self._answered(self._move_to_workflow(flight))
-            except Exception as error:  # noqa: BLE001 - whatever it is, the call waits for its workflow
+            except Exception as error:  # noqa: BLE001 - the call waits for its workflow
                 self._note(error)
                 return False
             flight.is_moved = True

@@ -1,4 +1,4 @@
-"""Making one call in a lane: admitted, sent and settled in this process, with the marks that its kind needs."""
+"""Makes one call in a lane: admits, sends and settles it in this process, with the marks that it needs."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -30,19 +30,19 @@ from toolagent_service.contracts.steps import AdmitRequest, Admitted, Answered, 
 
 _PASSING = (StoreUnavailableError, CheckersBusyError)
 _HERE = Placement(queue="lane")
-"""Where a lane makes its calls, no queue is looked for."""
+"""The placement of calls in a lane, which have no queue."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Catalog(Protocol):
     async def renew(self) -> None:
-        """Forget what has changed. Raises StoreUnavailableError."""
+        """Drops outdated entries. Raises StoreUnavailableError."""
         ...
 
 
 class LaneMaking:
-    """`slots` are how many calls that need one a lane makes at once, by bucket; `acts` says whether it makes calls with side effects."""
+    """`slots`: concurrent calls that need a slot, by bucket; `acts`: whether the lane makes calls with side effects."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class LaneMaking:
         self._slots = {bucket: asyncio.Semaphore(most) for bucket, most in slots.items()}
 
     def is_ready(self, entry: ToolEntry) -> bool:
-        """Whether a new call of it may be made here: a host that drains takes none."""
+        """Whether a new call of the tool may be made here. A draining host takes none."""
         return self._intake.is_open and self._supervisor.is_ready(entry)
 
     async def prepare(self) -> None:
         await self._catalog.renew()
 
     async def refuse(self, claim: Claim, call: ToolCall, error: ToolError) -> None:
-        """End a call that gets no workflow. Raises OvertakenError, StoreUnavailableError."""
+        """Ends a call that gets no workflow. Raises OvertakenError, StoreUnavailableError."""
         await self._settlements.refuse(claim, call, error)
 
     async def make(self, flight: Flight, workflow_id: str, run_id: str, work: Work) -> ToolResult | None:
@@ -90,7 +90,7 @@ class LaneMaking:
             return await self._made(attempt, turn, flight, work, self._slot(plan, decision.entry))
         except (StoreUnavailableError, ForTheQueue, Again, Interrupted, AlreadySent, OvertakenError):
             return None
-        except Exception:  # noqa: BLE001 - whatever it is, a workflow of its own bounds how often that is tried
+        except Exception:  # noqa: BLE001 - its own workflow bounds how often this is retried
             _log.warning("lane_call_failed", call_id=flight.call_id, then="it gets a workflow of its own", exc_info=True)
             return None
 
@@ -100,17 +100,17 @@ class LaneMaking:
         async with slot, work():
             outcome = await self._exchange.make(self._supervisor.call_running, attempt, turn)
         flight.is_settling = True
-        # What acts was accepted with the mark that it was sent, also where the tool was not reached.
+        # A call with side effects was accepted with its mark, even if the tool was not reached.
         flight.is_accepted = flight.is_accepted or (isinstance(attempt, QueuedAttempt) and attempt.was_marked)
         claim = flight.claim if flight.is_accepted else None
         settling = SettleRequest(plan=attempt.plan, outcome=outcome, workflow_id=turn.workflow_id, run_id=turn.run_id)
-        # Who moves it claims it, and began before the tool had answered.
+        # A move claims the call, and begins before the tool has answered.
         is_unclaimed = claim is None and flight.moving is None
         settle = partial(self._settlements.settle_with, attempt.entry, settling, claim, is_unclaimed=is_unclaimed)
         try:
             return await settle()
         except _PASSING:
-            # What the tool said cannot be had again: it is kept until it can be written down.
+            # The answer cannot be had again, so retry until it is recorded.
             return await AsyncRetrying(retry=retry_if_exception_type(_PASSING), wait=wait_exponential(0.2, max=5))(settle)
 
     def _attempt(self, plan: CallPlan, entry: ToolEntry, turn: Turn, flight: Flight) -> Attempt:
@@ -119,18 +119,18 @@ class LaneMaking:
         return FastAttempt(plan, entry, self._host)
 
     def _slot(self, plan: CallPlan, entry: ToolEntry) -> AbstractAsyncContextManager[None]:
-        """Of a call that would wait in a queue if it had a workflow."""
+        """The slot of a call that would wait in a queue if it had a workflow."""
         if needs_no_slot(entry, plan.timeout_s, is_ready=True):
             return nullcontext()
         return self._taken_slot(bucket_of(entry.manifest, self._slots))
 
     @asynccontextmanager
     async def _taken_slot(self, bucket: str) -> AsyncGenerator[None]:
-        """Raises ForTheQueue where none comes free soon: Temporal has calls wait, by their priority."""
+        """Raises ForTheQueue if no slot comes free soon: Temporal orders waiting calls by priority."""
         if (slots := self._slots.get(bucket)) is None:
             raise ForTheQueue(bucket)
         try:
-            # Not `wait_for`, which forgets a cancel that comes together with the slot.
+            # Not `wait_for`, which loses a cancel that comes together with the slot.
             async with asyncio.timeout(BUDGET_S):
                 await slots.acquire()
         except TimeoutError:

@@ -1,6 +1,6 @@
-"""The attempts at a call that waited in a queue: bounded however they end, and never two requests of what may not be repeated.
+"""Attempts at a call that waited in a queue. Their number is bounded, and a call that may not be repeated is sent once.
 
-The attempt that knows the end of the call records it: nobody waits for the workflow's next step.
+The attempt that knows the end of the call records it, so that no one waits for the next step of the workflow.
 """
 
 import asyncio
@@ -22,26 +22,26 @@ from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, SettleRequest
 
 _PATIENCE_S = 2.0
-"""What recording the end of a call may take, about, before it is left to the workflow. So long only this process has the answer."""
+"""How long recording may take before it is left to the workflow. Until then only this process has the answer."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class QueuedCall:
-    """Before a request to a tool that is not repeatable leaves, `sent_at` is committed; an attempt that finds it there does not send."""
+    """Commits `sent_at` before it sends a request to a tool that is not repeatable. An attempt that finds `sent_at` does not send."""
 
     def __init__(self, lookup: ToolLookup, supervisor: Supervisor, exchange: Exchange, calls: CallTable, host: str) -> None:
         self._lookup, self._supervisor, self._exchange = lookup, supervisor, exchange
         self._calls, self._host = calls, host
 
     async def attempt(self, plan: CallPlan, turn: Turn) -> Finished:
-        """What the tool or the caller got wrong is returned. Raises what another attempt may mend: Again, StoreUnavailableError, and
-        whatever nobody foresaw, MAX_TRIES times; Interrupted.
+        """Returns errors of the tool and of the caller. Raises what another attempt may mend: Again, Interrupted, StoreUnavailableError,
+        and unforeseen errors, up to MAX_TRIES times.
         """
         try:
             return await self._attempted(plan, turn)
         except StoreUnavailableError:
-            # It is tried until the database is back: that is not the call's fault.
+            # An outage of the database does not count as a try.
             turn.only_waited()
             raise
 
@@ -64,27 +64,27 @@ class QueuedCall:
             raise
         except Exception as error:
             if turn.tries + 1 < MAX_TRIES:
-                turn.beat()  # the next attempt must know what the tool has had of its time
+                turn.beat()  # the next attempt must know how much time the tool has used
                 raise
             _log.exception("call_failed_for_the_last_time", call_id=plan.call_id)
             return attempt.faulted(error)
 
 
 class PromptSettlement:
-    """Settles what can be settled at once. Everything else is left to the workflow's own step, which may be repeated, and is bounded."""
+    """Settles a call at once if possible. Otherwise a step of the workflow does it, with bounded retries."""
 
     def __init__(self, settlements: Settlements, steps: Steps) -> None:
         self._settlements, self._steps = settlements, steps
 
     async def settled(self, request: CallRequest, outcome: Finished) -> Finished:
-        """The outcome, with the result that stands if it was recorded."""
+        """The outcome, with the recorded result if there is one."""
         if request.workflow_id is None or outcome.settled is not None:
             return outcome
         settling = SettleRequest(plan=request.plan, outcome=outcome, workflow_id=request.workflow_id, run_id=request.run_id)
         return with_result(outcome, await self.recorded(settling))
 
     async def recorded(self, request: SettleRequest, *, is_unclaimed: bool = False) -> ToolResult | None:
-        """The result that stands; None where it is not recorded. A cancel comes too late: the call has ended."""
+        """The recorded result; None if recording failed. A cancel is too late, because the call has ended."""
         settling = asyncio.create_task(self._recorded(request, is_unclaimed=is_unclaimed))
         await ended(settling)
         return settling.result()
@@ -96,11 +96,11 @@ class PromptSettlement:
                 return None if lost else await self._settlements.settle(request, is_unclaimed=is_unclaimed)
         except (StoreUnavailableError, CheckersBusyError, TimeoutError):
             return None
-        except Exception:  # noqa: BLE001 - whatever it is, the workflow's step bounds how often that is tried
+        except Exception:  # noqa: BLE001 - the workflow's step bounds how often this is retried
             _log.warning("prompt_settlement_failed", call_id=call_id, then="the workflow settles it", exc_info=True)
             return None
 
 
 def with_result(outcome: Finished, result: ToolResult | None) -> Finished:
-    """As the workflow is told of it: what the tool says of its answer stands in the result."""
+    """The outcome for the workflow, with the recorded result."""
     return outcome if result is None else outcome.model_copy(update={"settled": without_output(result, outcome), "shown": None})

@@ -1,4 +1,4 @@
-"""Our model, for tools that ask one and whose caller has none: `sampling/createMessage` of MCP."""
+"""Answers `sampling/createMessage` of MCP by our own model, for callers without one."""
 
 import json
 
@@ -14,7 +14,7 @@ from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, 
 
 _MOST_TOKENS = 4_096
 _MOST_TURNS = 8
-"""Of one call: it is our money."""
+"""Answers in one call: they cost us money."""
 
 _MOST_CHARACTERS = 64 * 1024
 _REFUSED = -32_602
@@ -25,13 +25,13 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ModelSampling:
-    """Texts only, and few of them; what it costs stands in the ledger, under the call's id."""
+    """Takes only texts, and few of them. Records the cost in the ledger, under the id of the call."""
 
     def __init__(self, provider: ModelProvider, prices: Prices, turns: ModelTurnTable) -> None:
         self._provider, self._prices, self._turns = provider, prices, turns
 
     async def answer(self, call_id: str, number: int, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        """To the `number`-th question of a call, from 1: `{result}` in the form of MCP, or `{error: {code, message}}`."""
+        """Answers question `number` of a call, from 1: `{result}` in the form of MCP, or `{error: {code, message}}`."""
         try:
             request = _request(params)
         except (ValueError, ValidationError) as error:
@@ -52,7 +52,7 @@ class ModelSampling:
 
 
 def _request(params: dict[str, JsonValue]) -> ModelRequest:
-    """Raises ValueError for what is no text, or too much of it."""
+    """Raises ValueError for anything but text, or for too much of it."""
     if len(json.dumps(params)) > _MOST_CHARACTERS:
         raise ValueError(f"it is longer than {_MOST_CHARACTERS} characters")
     messages, most, system = params.get("messages"), params.get("maxTokens"), params.get("systemPrompt")

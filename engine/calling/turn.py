@@ -1,4 +1,4 @@
-"""What one attempt at a step knows of those before it, and tells those after it."""
+"""What an attempt at a step knows of earlier attempts, and tells later ones."""
 
 import time
 from collections.abc import Callable
@@ -9,10 +9,10 @@ from toolagent.core.texts import well_formed
 
 
 class Told(NamedTuple):
-    """What each heartbeat says, in this order: the progress that people see, and what the next attempt reads.
+    """Fields of a heartbeat, in order: progress for users, then state for the next attempt.
 
-    That is how often the tool was asked, how many seconds it has had (`spent_s`), and how many attempts ended in good order without
-    having tried anything (`waits`). Without heartbeats a call is tried less often, never without end: Temporal counts the attempts.
+    The state: the number of requests (`sends`), the seconds that the tool has used (`spent_s`), and the attempts that only waited
+    (`waits`). If heartbeats are lost, a call gets fewer attempts, never more: Temporal counts them.
     """
 
     progress: str = ""
@@ -22,7 +22,7 @@ class Told(NamedTuple):
 
 
 class Turn:
-    """Attempt `number`, from 1, of a workflow's step. Nothing is told before `beat`."""
+    """Attempt `number`, from 1, of a step. It sends no heartbeat before `beat`."""
 
     def __init__(
         self,
@@ -41,49 +41,49 @@ class Turn:
 
     @property
     def tries(self) -> int:
-        """How many attempts before this one were lost, or failed for a reason of ours."""
+        """Earlier attempts that were lost, or failed for a reason of ours."""
         return max(0, self._number - 1 - self._told.waits)
 
     @property
     def earlier_s(self) -> float:
-        """Seconds that the tool has had in earlier attempts."""
+        """Seconds that the tool has used in earlier attempts."""
         return self._told.spent_s
 
     @property
     def is_call_cancelled(self) -> bool:
-        """Once it is cancelled: whether somebody cancelled the call. A worker that stops or a time-out ends this attempt, not the call."""
+        """After a cancellation: whether the call was cancelled. A stopping worker or a time-out ends only the attempt."""
         return self._is_call_cancelled()
 
     def follow(self, begun: "Turn") -> None:
-        """From now on what another turn knows is told, which began the call before this one."""
+        """Reports the state of another turn from now on, which began the call before this one."""
         self._begun = begun
 
     def take_over(self, begun: "Turn") -> None:
-        """What another turn knows is this one's: it goes on with the call."""
+        """Takes over the state of another turn, to continue its call."""
         self._begun, self._told = None, begun.known._replace(progress="", waits=self._told.waits)
 
     def say(self, progress: str) -> None:
-        """What is being done now, in a few words."""
+        """Reports the current progress, in a few words."""
         self._told = self._told._replace(progress=well_formed(progress))
         self._tell()
 
     def sending(self) -> None:
-        """The tool is asked, once more."""
+        """Counts a request to the tool."""
         self._told = self._told._replace(sends=self._told.sends + 1)
         self._sent_at = time.monotonic()
         self._tell()
 
     def not_sent(self) -> None:
-        """It was not reached after all."""
+        """The request did not reach the tool."""
         self._sent_at = None
 
     def only_waited(self) -> None:
-        """This attempt ends in good order, and is none that was tried."""
+        """This attempt does not count as a try."""
         self._told = self._told._replace(waits=self._told.waits + 1)
         self.beat()
 
     def beat(self) -> None:
-        """From now on everything is told at once."""
+        """Sends heartbeats from now on, one for each change."""
         self._is_heard = True
         self._tell()
 
@@ -98,7 +98,7 @@ class Turn:
 
 
 class Again(Exception):
-    """Another attempt is to be made, after this pause; None: whenever the next one is due."""
+    """Another attempt is needed, after this pause; None: after Temporal's own pause."""
 
     def __init__(self, kind: Literal["no_slot", "connection_lost"], message: str, pause: timedelta | None = None) -> None:
         super().__init__(message)
@@ -106,4 +106,4 @@ class Again(Exception):
 
 
 class Interrupted(Exception):
-    """The attempt was ended from outside; the call was not cancelled."""
+    """The attempt was ended from outside, but the call was not cancelled."""

@@ -1,4 +1,4 @@
-"""What the MCP servers of the catalog have besides tools: prompts, resources, completions. They pass through to clients that speak MCP."""
+"""Prompts, resources and completions of the MCP servers in the catalog, passed through to MCP clients."""
 
 import asyncio
 import json
@@ -21,22 +21,22 @@ from toolagent.contracts.sources import McpSource
 from toolagent.core.failures import StoreUnavailableError
 
 _ANSWERED_S = 20.0
-"""What a server may take, its start included."""
+"""The longest time of an answer, including the start of the server."""
 
 _LISTED_S = 5.0
-"""How long a listing waits for its servers; those that come later are in the next one."""
+"""How long a listing waits for its servers. Later answers appear in the next listing."""
 
 _SOON_S = 0.5
-"""How long it waits for those whose last answer is old, but not known to be wrong."""
+"""How long a listing waits for servers with an old, but not outdated, answer."""
 
 _FRESH_S = 10.0
 _AGAIN_S = 60.0
-"""A server that was not reached is left in peace for so long."""
+"""Pause before another request to a server that was not reached."""
 
 _MOST_PAGES = 20
 _MOST_ITEMS = 1_000
 _MOST_BYTES = 2 * 1_048_576
-"""Of one kind of one server; the page that goes beyond is left out, and all after it."""
+"""Limits of one kind of one server. The page that exceeds them is left out, with all later ones."""
 
 _NEVER = float("-inf")
 _AT_ONCE = 4
@@ -71,7 +71,7 @@ class CatalogNumber(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """An item as its server wrote it, and the name of the server."""
+    """An item in the form of its server, and the name of the server."""
 
     server: str
     item: Item
@@ -86,11 +86,10 @@ class _Known:
 
 
 class Upstreams:
-    """Servers are named as they were registered, or else by the process, URL or tool that they are known by.
+    """A server has its registered name, or else that of its process, URL or tool.
 
-    They are started for what is asked of them, and subscribed to again when they start anew. What was listed is remembered, and listed
-    anew after some seconds, or when it or the server changes. A server that is slow then is waited for once: what was known of it is given
-    until it has answered.
+    Requests start servers, and subscriptions are renewed when a server starts anew. Lists are cached for some seconds, or until they or the
+    server change. A listing waits only once for a slow server: until it answers, its old list counts.
     """
 
     def __init__(self, tools: McpTools, catalog: CatalogNumber, supervisor: Supervisor) -> None:
@@ -108,7 +107,7 @@ class Upstreams:
         self._listeners: list[Changed] = []
 
     async def servers(self) -> tuple[str, ...]:
-        """The names of servers that have an active tool. Raises StoreUnavailableError."""
+        """Names of servers with an active tool. Raises StoreUnavailableError."""
         number = await self._catalog.number()
         if number != self._number:
             entries = await self._tools.of_source_type("mcp")
@@ -124,7 +123,7 @@ class Upstreams:
         return tuple(sorted(self._servers))
 
     async def listed(self, kind: Kind) -> tuple[Listed, ...]:
-        """What all servers list, as far as they say it in time. Raises StoreUnavailableError."""
+        """The lists of all servers that answer in time. Raises StoreUnavailableError."""
         names = await self.servers()
         due = {name: self._renewing(name, kind) for name in names if self._is_due(name, kind)}
         new = {name for name in due if not self._is_usable(name, kind)}
@@ -153,10 +152,10 @@ class Upstreams:
         return answer
 
     def note_change(self, server: str, method: str, params: Mapping[str, JsonValue]) -> None:
-        """What a server said that belongs to no call: a list, or a resource that is subscribed to, has changed.
+        """Notes a notification of a server outside calls: a list, or a subscribed resource, has changed.
 
-        What was known of that list is not given any more. A server that says so again within some seconds is asked again, but what
-        was known of it is given until it has answered.
+        The cached list is no longer used. If the same change comes again within some seconds, the server is asked again, but the cached
+        list counts until it answers.
         """
         if method == STARTED:
             if self._watched.get(server) and server not in self._watching:
@@ -174,7 +173,7 @@ class Upstreams:
 
     @contextmanager
     def heard_by(self, listener: Changed) -> Generator[None]:
-        """While the block runs, it is called with what servers say of changes: method and parameters. It must not block."""
+        """Calls `listener` with method and parameters of each change during the block. It must not block."""
         self._listeners.append(listener)
         try:
             yield
@@ -188,7 +187,7 @@ class Upstreams:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _watch_again(self, server: str) -> None:
-        """What was subscribed to at a server that has started anew."""
+        """Renews the subscriptions at a server that has started anew."""
         for uri in tuple(self._watched[server]):
             if (entry := self._servers.get(server)) is None:
                 return
@@ -203,7 +202,7 @@ class Upstreams:
         return time.monotonic() - known.at > (_FRESH_S if known.is_reached else _AGAIN_S)
 
     def _is_usable(self, name: str, kind: Kind) -> bool:
-        """Whether it was listed, and its server has not said since that it is otherwise."""
+        """Whether there is a list, and its server has reported no change since."""
         known = self._known.get((name, kind))
         return known is not None and known.asked_at > self._changed_at.get((name, kind), _NEVER)
 
@@ -222,7 +221,7 @@ class Upstreams:
                 self._known[name, kind] = _Known(items or (), began_at, time.monotonic(), items is not None)
 
     async def _items(self, entry: ToolEntry, kind: Kind) -> tuple[Item, ...] | None:
-        """None where the server was not reached."""
+        """None: the server was not reached."""
         items: list[Item] = []
         cursors = set[str]()
         params: Item = {}

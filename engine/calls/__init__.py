@@ -1,1 +1,1 @@
-"""What surrounds a call: validation, admission, files, settlement."""
+"""Around a call: admission, placement, files, settlement."""

@@ -1,4 +1,4 @@
-"""Whether a call may be made, and how: everything that is decided before it is."""
+"""Admission of calls: whether a call may be made, and where."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ class Decision:
 
 
 class Admissions:
-    """Decides about calls. Writes only the results of refused calls, by call id, so it may be repeated."""
+    """Decides about calls. It writes only results of refused calls, by call id, so it is idempotent."""
 
     def __init__(self, sources: Sources, placements: Placements, places: Places, memberships: Memberships) -> None:
         self._sources, self._placements, self._places, self._memberships = sources, placements, places, memberships
 
     async def admit(self, request: AdmitRequest, here: InHand | None = None) -> Decision:
-        """A plan for the call, or its answer: an earlier one under the same id, or why it is refused.
+        """A plan for the call, or its answer: an earlier one under the same id, or a refusal.
 
-        `here`: it is in a lane, without a queue. Raises OvertakenError where the call is refused and somebody else has it by now.
+        `here`: the call is in a lane, without a queue. Raises OvertakenError if the call is refused, and another process has taken it over.
         """
         known = here.claim.fingerprint if here is not None else fingerprint(request.call)
         asked = Asked(
@@ -61,7 +61,7 @@ class Admissions:
             return Decision(Answered(result=before.result))
         except Refused as refusal:
             claim = here.claim if here is not None and here.is_accepted else None
-            # A lane sends nothing that is not accepted.
+            # A lane sends only accepted calls.
             is_sent = (here is None or claim is not None) and await was_sent(request.call_id, self._places)
             error = refused_when_sent(refusal.error) if is_sent else refusal.error
             end = Finished(error=error, validation_errors=refusal.issues)
@@ -69,12 +69,12 @@ class Admissions:
         return Decision(Admitted(plan=asked.plan(self._sources.limits, placement, request.session, way)), asked.found)
 
     async def give_up(self, request: AdmitRequest, lost: int) -> Answered:
-        """The answer of a call whose admission was lost with its worker too often. A tool without effects may have been called in it."""
+        """The answer if workers died in the admission too often. A tool without effects may have been called."""
         end = Finished(error=lost_step("Admitting the call", lost, "unknown"))
         return Answered(result=await settled_unmade(request, end, self._places, way=Way.WORKFLOW))
 
     async def place(self, request: PlaceRequest) -> Placement:
-        """Where to wait now: on, where it is, when the tool is gone or all hosts drain."""
+        """A new placement; the old one if the tool is gone or all hosts drain."""
         entry = await entry_in(self._sources.lookup, request.plan.tool_id, request.plan.version)
         with suppress(Refused):
             if entry is not None:

@@ -1,4 +1,4 @@
-"""Tools as calls see them, and what keeps calls from them: remembered until the catalog changes, whichever process changes it."""
+"""Caches of tools, and of repairs and quarantines. They hold until any process changes the catalog."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ _MOST = 10_000
 
 
 class CachedTools:
-    """A ToolLookup. An answer after a `renew` is as new as the catalog at that time, or newer."""
+    """A ToolLookup. After a `renew`, answers are at least as new as the catalog at that time."""
 
     def __init__(self, tools: ToolLookup, state: CatalogState) -> None:
         self._tools, self._state = tools, state
@@ -30,18 +30,18 @@ class CachedTools:
 
     @property
     def number(self) -> int:
-        """Of the catalog when it was renewed last."""
+        """The number of the catalog at the last renewal."""
         return self._number
 
     @property
     def age_s(self) -> float:
-        """Of what is remembered."""
+        """The age of the cache."""
         return time.monotonic() - self._renewed_at
 
     async def renew(self) -> None:
-        """Drop entries that may have changed: one small read, for all who ask before it begins.
+        """Drops entries that may have changed: one small read, shared by all callers before it begins.
 
-        Raises StoreUnavailableError; then all are dropped.
+        Raises StoreUnavailableError, and then drops all.
         """
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew(), name="renew the tools")
@@ -53,7 +53,7 @@ class CachedTools:
         if (known := self._found.get(key)) is not None:
             return known
         number, found = self._number, await asyncio.shield(self._asked(tool_id, wanted))
-        # Read under a number that has passed it may be older than what others see.
+        # An entry that was read under an old number may be outdated.
         if isinstance(found, ToolEntry) and number == self._number:
             self._found[key] = found
         return found
@@ -74,7 +74,7 @@ class CachedTools:
             self._number, self._renewed_at = number, began_at
 
     def _asked(self, tool_id: str, wanted: str | None) -> "asyncio.Task[ToolEntry | NoSuchVersion | None]":
-        """One reading for all who want the same at once."""
+        """One read, shared by all concurrent callers for the same key."""
         key = (self._number, tool_id, wanted)
         if (asking := self._asking.get(key)) is None:
             asking = self._asking[key] = asyncio.create_task(self._find(tool_id, wanted), name=f"find {tool_id}")
@@ -101,7 +101,7 @@ class RenewedTools:
 
 
 class CachedTroubles:
-    """All there are (few), as of when `tools` were renewed last: the database counts their changes with those of the catalog."""
+    """All troubles (few), as of the last renewal of `tools`: their changes count as changes of the catalog."""
 
     def __init__(self, repairs: ProductionRepairs, quarantine: QuarantineTable, tools: CachedTools) -> None:
         self._repairs, self._quarantine, self._tools = repairs, quarantine, tools
@@ -114,7 +114,7 @@ class CachedTroubles:
             async with self._one_reading:
                 if self._number != (number := self._tools.number):
                     self._found = await self._read()
-                    # Below 0 nobody has renewed them yet.
+                    # Below 0 the tools were not renewed yet.
                     self._number = number if number >= 0 else None
         return self._found.get((tool_id, version))
 
@@ -123,11 +123,5 @@ class CachedTroubles:
         for tool_id, version, given in await self._quarantine.all_inputs():
             inputs[tool_id, version].add(given)
         repairs = {(one.tool_id, one.version): one for one in await self._repairs.under_way()}
-        found = dict[tuple[str, str], Trouble]()
-        for key in {*inputs, *repairs}:
-            quarantined = frozenset(inputs[key])
-            repair = repairs.get(key)
-            found[key] = (
-                Trouble(repair.task_id, repair.meanwhile, repair.previous, quarantined) if repair else Trouble(quarantined=quarantined)
-            )
-        return found
+        found = {key: Trouble(one.task_id, one.meanwhile, one.previous, frozenset(inputs[key])) for key, one in repairs.items()}
+        return {key: Trouble(quarantined=frozenset(given)) for key, given in inputs.items()} | found

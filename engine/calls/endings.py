@@ -1,4 +1,4 @@
-"""Errors of calls, and whether the request had been sent."""
+"""Errors of calls, with or without a sent request."""
 
 from pydantic import JsonValue
 
@@ -6,17 +6,17 @@ from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
 from toolagent.core.calls.masking import masked_text
 
 STEP_LOST = "step_lost"
-"""`details.reason` of a call whose step has killed or frozen its process."""
+"""`details.reason` of a call whose step killed or froze its process."""
 
 STEP_FAULTY = "step_faulty"
-"""`details.reason` of a call whose answer could not be checked and recorded, for a reason of ours."""
+"""`details.reason` of a call whose answer could not be recorded because of a fault of the service."""
 
 _TOLD = 500
-"""Characters of what an unforeseen error says."""
+"""Characters of the text of an unforeseen error."""
 
 
 class Refused(Exception):
-    """The call is not made, or what came of it is no result: the error that says why, and what is wrong with which value."""
+    """The call is refused, or its outcome is. Has the error and the issues of single values."""
 
     def __init__(self, kind: ErrorType, message: str, details: JsonValue = None, issues: tuple[ValidationIssue, ...] = ()) -> None:
         super().__init__(message)
@@ -24,14 +24,14 @@ class Refused(Exception):
 
 
 def misfit(issues: tuple[ValidationIssue, ...]) -> Refused:
-    """Of an output that breaks its tool's output schema."""
+    """The refusal of an output that breaks the output schema."""
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
     message = f"The tool ran, but its output does not fit its output schema: {listed}"
     return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"outcome": "executed"}, issues)
 
 
 def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:
-    """The error of a call one of whose steps is not tried again."""
+    """The error of a call with a step that is not retried."""
     message = (
         f"{doing} was given up: the worker was killed or stood still in each of {attempts} attempts. The call may have a part in that, by "
         "its size or its tool's schemas. Look at the service's log before you make it again."
@@ -41,27 +41,27 @@ def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:
 
 
 def faulty_step(faults: int, told: str, outcome: str) -> ToolError:
-    """The error of a call whose result cannot be recorded as it was. `told` is the fault."""
+    """The error of a call whose result cannot be recorded. `told` is the fault."""
     message = f"Checking and recording the call's end failed {faults} times for a reason of ours: {told}. The service's log has more."
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"reason": STEP_FAULTY, "outcome": outcome})
 
 
 def as_sent(error: ToolError) -> ToolError:
-    """An attempt had sent the request: the tool may have acted."""
+    """The error if an attempt had sent the request, so that the tool may have acted."""
     known = error.details if isinstance(error.details, dict) else {}
-    # `unavailable` invites to try again, which might do it twice.
+    # `unavailable` invites another call, which might act twice.
     kind = ErrorType.EXECUTION_ERROR if error.type is ErrorType.UNAVAILABLE else error.type
     message = error.message if known.get("sent") else f"{error.message} An attempt had sent it before, so the tool may have acted."
     return ToolError(type=kind, message=message, details={**known, "sent": True, "outcome": "unknown"})
 
 
 def refused_when_sent(error: ToolError) -> ToolError:
-    """Of a call that is refused when it is admitted again: it had begun, and its process died."""
+    """The error of a call that had begun when its process died, and is refused when it is admitted again."""
     return as_sent(error if error.type is ErrorType.CANCELLED else error.model_copy(update={"type": ErrorType.EXECUTION_ERROR}))
 
 
 def as_not_sent(error: ToolError) -> ToolError:
-    """Nothing was sent: calling again is safe."""
+    """The error if nothing was sent, so that calling again is safe."""
     known = error.details if isinstance(error.details, dict) else {}
     unsure = known.get("outcome") == "unknown"
     details: JsonValue = {name: value for name, value in known.items() if name != "outcome"} | {"sent": False}
@@ -69,6 +69,6 @@ def as_not_sent(error: ToolError) -> ToolError:
 
 
 def told_of(error: Exception) -> str:
-    """The part that any caller may read."""
+    """The part of an error that every caller may read."""
     said = masked_text(str(error)[:_TOLD])
     return f"{type(error).__name__}{said and f': {said}'}"

@@ -1,4 +1,4 @@
-"""Parameters and outputs that name files: `format: file-path` takes a file id or a path under the files root, nothing else."""
+"""Files in parameters and outputs: a `format: file-path` value is a file id, or a path under the files root."""
 
 import asyncio
 import contextlib
@@ -30,11 +30,11 @@ from toolagent.core.failures import ContentDamagedError, ContentMissingError, Fi
 from toolagent.core.schemas import FILE_PATH, map_values, mentions_format, values_of_format
 
 _LINKS = (errno.ELOOP, errno.ENOTDIR)
-"""What opening answers to a link, or to a link where a folder should be."""
+"""Errors of opening a link, or a path through a link."""
 
 
 class FileRefused(Refused):
-    """A value that names no file, or one that the tool may not have."""
+    """The value names no file, or a forbidden one."""
 
     def __init__(self, error_type: ErrorType, path: str, message: str) -> None:
         self.path = path
@@ -43,11 +43,11 @@ class FileRefused(Refused):
 
 
 class CallFolder:
-    """Where the files of one call are while it runs: `in` for the tool to read, `out` for it to write.
+    """The files of one call while it runs: the tool reads `in` and writes `out`.
 
-    Tools whose schemas speak of no files need none. A sandboxed tool sees the folders of its own calls and no others, and may
-    do what it likes with them meanwhile: nothing here follows a link below `root`, which no tool sees. `place` is the folder of all that
-    the process sees, which is the tool's own unless it shares one. `opened` has the folders of the calls that run.
+    A sandboxed tool sees only the folders of its own calls, but may change them in any way: nothing here follows a link below `root`,
+    which no tool sees. `place` is the folder that the process sees; it belongs to the tool, unless tools share a process. `opened` has
+    the folders of running calls.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class CallFolder:
         self.outputs = self._folder / "out"
         self._opened, self._patience_s = set[Path]() if opened is None else opened, patience_s
         self.left: NotRemoved | None = None
-        """After closing: what could not be removed. It is tried again later."""
+        """After closing: what could not be removed. Removal is retried later."""
 
     @cached_property
     def staged(self) -> Path:
@@ -91,7 +91,7 @@ class CallFolder:
             self._opened -= {self.staged, self._folder}
 
     async def hand_over(self, put: Callable[[Path], Awaitable[Path]]) -> Path:
-        """The path by which the tool finds what `put` writes. The tool does not see the folder meanwhile. Raises OSError."""
+        """The path where the tool finds the file that `put` writes, in a folder that the tool does not see meanwhile. Raises OSError."""
         own = secrets.token_hex(8)
         staged = self.staged / own
         await asyncio.to_thread(staged.mkdir, parents=True)
@@ -100,7 +100,7 @@ class CallFolder:
         return self.inputs / own / file.relative_to(staged)
 
     def open(self, value: str) -> BinaryIO | None:
-        """The regular file that the tool names; None when it is not in this folder. Raises OSError."""
+        """The regular file that the tool names; None if it is not in this folder. Raises OSError."""
         file = Path(os.path.normpath(self.outputs / value))
         if not any(file != folder and file.is_relative_to(folder) for folder in (self.outputs, self.inputs)):
             return None
@@ -127,28 +127,28 @@ class CallFolder:
 
 
 class FileParameters:
-    """`root` is the folder whose files callers may name by path."""
+    """Callers may name the files in `root` by path."""
 
     def __init__(self, files: FileStore, root: Path) -> None:
         self._files = files
         self._root = root
 
     async def check(self, schema: JsonSchema, params: dict[str, JsonValue]) -> None:
-        """Raises FileRefused for the first value that names no file, or one that may not be named.
+        """Raises FileRefused for the first value that names no file, or a forbidden one.
 
-        The retention of the files that are named begins anew, so that they outlast the call.
+        The retention of named files begins anew, so that they outlast the call.
         """
         for path, value in (await _named_files(schema, params)).items():
             await self._find(path, value)
 
     async def resolve(self, schema: JsonSchema, params: dict[str, JsonValue], folder: CallFolder) -> dict[str, JsonValue]:
-        """The parameters as the tool gets them, with absolute paths. Raises FileRefused."""
+        """The parameters for the tool, with absolute paths. Raises FileRefused."""
         named = await _named_files(schema, params)
         resolved = await _replaced(schema, params, {path: str(await self._locate(path, value, folder)) for path, value in named.items()})
         return resolved if isinstance(resolved, dict) else {}
 
     async def take_in(self, schema: JsonSchema, output: JsonValue, folder: CallFolder) -> JsonValue:
-        """The output with every file that the tool made taken into the content store. Raises FileRefused."""
+        """The output, with its files in the content store. Raises FileRefused."""
         named = await _named_files(schema, output)
         return await _replaced(schema, output, {path: await self._take(path, value, folder) for path, value in named.items()})
 
@@ -174,7 +174,7 @@ class FileParameters:
         async def put(place: Path) -> Path:
             if isinstance(found, StoredFile):
                 return await self._files.materialise(found, place)
-            # A copy, as a sandboxed tool sees its own call's files only, and no tool should change what was there before.
+            # A copy, because a sandboxed tool sees only the files of its call, and no tool may change the original.
             return Path(await asyncio.to_thread(shutil.copyfile, found, place / found.name))
 
         try:
@@ -206,7 +206,7 @@ class FileParameters:
 
 
 async def _named_files(schema: JsonSchema, value: JsonValue) -> dict[str, str]:
-    """The named files, by JSON path: several branches of a schema may describe one place."""
+    """The named files, by JSON path, because several branches of a schema may describe one value."""
     return await walked(value, lambda: dict(values_of_format(schema, value, FILE_PATH))) if mentions_format(schema, FILE_PATH) else {}
 
 

@@ -1,4 +1,4 @@
-"""Outputs that are too large for a result: they are checked and stored as files, and the result holds a reference."""
+"""Stores large outputs as files, after a check. Their results have a reference."""
 
 from dataclasses import dataclass
 
@@ -20,16 +20,15 @@ _PREVIEW_CHARACTERS = 1000
 
 @dataclass(frozen=True, slots=True)
 class FittedOutput:
-    """What goes into the result: the output, or a ResultReference to it."""
+    """The output for the result, or a ResultReference to it."""
 
     output: JsonValue
     is_reference: bool = False
 
 
 class LargeResults:
-    """Sizes are in bytes of JSON: up to `inline_bytes` an output stays what it is, above `max_bytes` it is refused.
-
-    So it is when it holds more than `max_values`, or is too deep.
+    """Sizes are in bytes of JSON. An output stays inline up to `inline_bytes`. It is refused above `max_bytes` or `max_values`, or if it is
+    too deep.
     """
 
     def __init__(self, files: FileStore, *, inline_bytes: int, max_bytes: int, max_values: int = 250_000) -> None:
@@ -38,14 +37,14 @@ class LargeResults:
         self._max_bytes, self._max_values = max_bytes, max_values
 
     async def fit(self, call_id: str, schema: JsonSchema, output: JsonValue) -> FittedOutput:
-        """May be repeated: the same output of the same call is the same file.
+        """Idempotent: the same output of the same call is stored as the same file.
 
         Raises Refused, ContentUnavailableError, StoreUnavailableError.
         """
-        # The written JSON differs from what the tool sent: `1e15` grows fourfold, and `1e999` is no JSON number.
+        # Our JSON differs from the tool's: `1e15` grows fourfold, and `1e999` is no JSON number.
         try:
             encoded = to_json(output, inf_nan_mode="null")
-        except PydanticSerializationError:  # it holds half a character
+        except PydanticSerializationError:  # it contains a lone surrogate
             output = well_formed_value(output)
             encoded = to_json(output, inf_nan_mode="null")
         excess = excess_of(encoded, self._max_values)
@@ -65,7 +64,7 @@ class LargeResults:
             media_type=file.media_type,
             size=file.size,
             sha256=file.sha256,
-            # A character may have been cut in two.
+            # The cut may split a character.
             preview=encoded[: 4 * _PREVIEW_CHARACTERS].decode("utf-8", "ignore")[:_PREVIEW_CHARACTERS],
         )
         return FittedOutput(reference.model_dump(mode="json"), is_reference=True)

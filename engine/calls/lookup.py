@@ -7,20 +7,17 @@ from toolagent.validation.versions import NoSuchVersion, NotARangeError
 
 
 class ToolLookup(Protocol):
-    """Registry and calls do not know each other; `workers` puts the registry in."""
+    """Implemented by the registry, which calls may not import."""
 
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
-        """`wanted` is an exact version or a range: the highest version in it that can be called. None: there is no such tool.
-
-        Raises NotARangeError.
-        """
+        """`wanted` is an exact version, or a range, which gives its highest callable version. None: no such tool. Raises NotARangeError."""
         ...
 
     async def list_ids(self) -> tuple[str, ...]: ...
 
 
 async def entry_in(tools: ToolLookup, tool_id: str, version: str) -> ToolEntry | None:
-    """The tool in this version, if it is there."""
+    """The tool in this version, if it exists."""
     try:
         found = await tools.find(tool_id, version)
     except NotARangeError:

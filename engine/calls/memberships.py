@@ -1,4 +1,4 @@
-"""The roles of a tool in groups with a lifecycle, and the session that a call belongs to."""
+"""Finds the session that a call belongs to, by the roles of its tool in groups with a lifecycle."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from toolagent_service.contracts.steps import Grouped
 from toolagent_service.groups.roles import Part, is_look, marks_in, names_session, parts_of, session_for
 
 _MAX_AGE_S = 1.0
-"""How old the remembered groups may be. Calls of ordinary tools make no query in between."""
+"""How long groups are cached, so that calls of ordinary tools need no query."""
 
 _USED = frozenset({SessionState.LAUNCHING, SessionState.READY})
 _TO_STOP = _USED | {SessionState.STOPPING}
@@ -32,7 +32,7 @@ class Roles(Protocol):
 
 
 class Memberships:
-    """Every method raises StoreUnavailableError while the database is away."""
+    """Every method raises StoreUnavailableError."""
 
     def __init__(self, groups: GroupTable, sessions: SessionTable, calls: CallTable) -> None:
         self._groups, self._sessions, self._calls = groups, sessions, calls
@@ -45,7 +45,7 @@ class Memberships:
         return bool(await self._parts_of(tool_id))
 
     async def of(self, asked: Asked, lasts_s: float) -> Grouped | None:
-        """None for a call that belongs to no session. Raises Refused for a launch whose session has ended."""
+        """The session of the call, if it has one. Raises Refused for a launch whose session has ended."""
         parts = await self._parts_of(asked.manifest.tool_id)
         for part in parts:
             group, step = part
@@ -71,7 +71,7 @@ class Memberships:
         states = _TO_STOP if step.role is GroupRole.STOP else _USED
         if not step.bindings:
             return await self._newest(group) if step.role is GroupRole.STOP else None
-        # In this order: a session that gets its marks between the two is found by them.
+        # In this order: a session that gets its marks between the two queries is found by the second.
         unnamed = await self._sessions.unnamed(group.group_id, states)
         for view in (*await self._sessions.named(marks_in(group, step, params), states), *unnamed):
             if names_session(step, await self._launched(view), params):
@@ -79,12 +79,12 @@ class Memberships:
         return None
 
     async def _newest(self, group: ToolGroup) -> SessionView | None:
-        """What a stop that names nothing stops."""
+        """The session that a stop without bindings stops."""
         living = await self._sessions.of_group(group.group_id, living=True)
         return next((view for view in living if view.state is not SessionState.LAUNCHING), None)
 
     async def _launched(self, view: SessionView) -> JsonValue:
-        """What the session has launched. A caller may know it from the record before the session has noted it."""
+        """The launch of the session. A caller may know it from the record before the session has noted it."""
         if view.state is not SessionState.LAUNCHING or view.launch_call_id is None:
             return view.launched
         record = await self._calls.get(view.launch_call_id)
@@ -92,7 +92,7 @@ class Memberships:
 
     async def _parts_of(self, tool_id: str) -> tuple[Part, ...]:
         if time.monotonic() - self._read_at >= _MAX_AGE_S:
-            # One reading for all: thousands of calls at once would wait for the few connections that there are.
+            # One read for all: thousands of concurrent calls would wait for the few connections.
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read(), name="read the groups")
                 self._reading.add_done_callback(lambda task: task.cancelled() or task.exception())

@@ -1,4 +1,4 @@
-"""Where a call waits: the queue of its bucket, or that of the host its tool lives on."""
+"""Chooses the queue of a call: that of its bucket, or that of the host of its tool."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -16,12 +16,12 @@ from toolagent_service.calls.dispatch import HostLoad, HostStanding, best_host, 
 from toolagent_service.contracts.steps import Placement
 
 FRESH_S = 1.0
-"""How long the list of live hosts may be cached: the queue of a host that died meanwhile times out."""
+"""How long the list of living hosts is cached. The queue of a host that died meanwhile times out."""
 
 
 @dataclass(frozen=True, slots=True)
 class InHand:
-    """Of a call that this process makes itself: where, and its claim, which is in the database once it `is_accepted`."""
+    """A call that this process makes itself. Its claim is in the database once it `is_accepted`."""
 
     placement: Placement
     claim: Claim
@@ -29,7 +29,7 @@ class InHand:
 
 
 class Placements:
-    """Decides on behalf of `host`, which is alive and has these slots; without one, on behalf of a process that runs no tools."""
+    """Decides for `host`, which is alive and has these slots; None: for a process that runs no tools."""
 
     def __init__(
         self,
@@ -44,10 +44,9 @@ class Placements:
         self._fresh_until = float("-inf")
 
     async def choose(self, entry: ToolEntry, avoid: str | None = None, prefer: str | None = None) -> Placement:
-        """`avoid` is a host that did not take the call in time; it may be dead, or only busy.
+        """`avoid` is a host that did not take the call in time: it may be dead, or busy.
 
-        `prefer` has what the call works with, and takes the call also while it drains. Raises Refused when all hosts drain,
-        StoreUnavailableError.
+        `prefer` holds state for the call, and takes it even while it drains. Raises Refused if all hosts drain, StoreUnavailableError.
         """
         placement = placement_of(entry, self._own.buckets, self._host or "")
         if placement.host is None:
@@ -59,8 +58,8 @@ class Placements:
         return placement if chosen is None else placement_of(entry, alive[chosen].buckets, chosen)
 
     async def _anywhere(self, entry: ToolEntry, placement: Placement, prefer: str | None) -> Placement:
-        """Any host may take it. Where all drain, none looks into the queue that they share: what a session needs goes to its host's own."""
-        with suppress(StoreUnavailableError):  # whoever takes it decides
+        """Any host may take the call. If all drain, none reads their shared queue: a call of a session goes to the queue of its host."""
+        with suppress(StoreUnavailableError):  # the host that takes the call decides
             alive = await self._alive_now(anew=False)
             _require_one(alive, prefer)
             if prefer is not None and prefer in alive and all(standing.drains for standing in alive.values()):
@@ -68,7 +67,7 @@ class Placements:
         return placement
 
     async def host_for(self, entry: ToolEntry, avoid: str | None = None) -> str | None:
-        """The host that should run the tool; None when none takes it. With a single host no query is made for its load."""
+        """The host that should run the tool; None if none takes it. A single host needs no query for loads."""
         return await self._best_of(await self._alive_now(anew=avoid is not None), entry, avoid)
 
     async def _best_of(
@@ -93,7 +92,7 @@ class Placements:
 
 
 def _require_one(alive: Mapping[str, HostStanding], prefer: str | None) -> None:
-    """Raises Refused when every host drains, and none of them is the preferred one."""
+    """Raises Refused if every host drains, and none is the preferred one."""
     if not alive or prefer in alive or not all(standing.drains for standing in alive.values()):
         return
     draining = sorted(alive)

@@ -1,4 +1,4 @@
-"""What is recorded of a call besides its result."""
+"""The record of a call, without its result."""
 
 from functools import partial
 
@@ -14,11 +14,11 @@ from toolagent.core.schemas import mask_secrets, mentions_secrets
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan
 
 LEFT_BEHIND = "left_behind"
-"""In `metadata` of a result: what the tool left that could not be removed. Its answer still counts, as it may have acted."""
+"""Key in the `metadata` of a result for files that could not be removed. The answer counts nevertheless: the tool may have acted."""
 
 
 async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: str, run_id: str) -> CallRecord:
-    """The record of a call as far as it is known before its end; secrets are masked."""
+    """The record of a call before its end, with secrets masked."""
     return CallRecord(
         call_id=plan.call_id,
         tool_id=plan.tool_id,
@@ -33,12 +33,12 @@ async def record_of(plan: CallPlan, manifest: ToolManifest | None, workflow_id: 
 
 
 async def masked_of(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters as the record of a call has them."""
+    """The parameters with secrets masked."""
     return await walked(params, partial(mask_secrets, schema, params)) if mentions_secrets(schema) else params
 
 
 def record_of_refused(request: AdmitRequest) -> CallRecord:
-    """Without its parameters: it is not known which are secret when they do not fit the schema."""
+    """Without the parameters: if they do not fit the schema, it is unknown which are secret."""
     return CallRecord(
         call_id=request.call_id,
         tool_id=request.call.tool_id,

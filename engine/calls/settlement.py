@@ -1,4 +1,6 @@
-"""How a call ends: its output is checked, its result made and recorded."""
+"""Settles calls: checks the output, then makes and records the result."""
+
+from datetime import datetime
 
 from pydantic import JsonValue
 
@@ -19,36 +21,36 @@ from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, 
 
 
 class Settlements:
-    """Writes by call id only, so that settling again changes nothing."""
+    """Idempotent: all writes are by call id."""
 
     def __init__(self, lookup: ToolLookup, places: Places) -> None:
         self._lookup, self._places = lookup, places
 
     async def settle(self, request: SettleRequest, *, is_unclaimed: bool = False) -> ToolResult:
-        """The result of the call, after it has been recorded. One that `is_unclaimed` was never claimed by anybody."""
+        """The recorded result of the call. `is_unclaimed`: no process ever claimed the call."""
         entry = await entry_in(self._lookup, request.plan.tool_id, request.plan.version)
         return await self.settle_with(entry, request, is_unclaimed=is_unclaimed)
 
     async def settle_with(
         self, entry: ToolEntry | None, request: SettleRequest, claim: Claim | None = None, *, is_unclaimed: bool = False
     ) -> ToolResult:
-        """As `settle`, with the tool that was just looked up; None when it is gone. Raises OvertakenError."""
+        """Like `settle`, with the tool; None if it was removed. Raises OvertakenError."""
         manifest = entry.manifest if entry else None
         result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
         record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
         return await settled(Ended(record, result, request.outcome.started_at is not None, claim, is_unclaimed), self._places)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
-        """The result of a call whose settlement was lost with its worker too often: without the output, which is unchecked."""
+        """The result of a call whose settlement was lost with its worker too often. It has no output, because that is unchecked."""
         outcome = await self._honest(request.plan, request.outcome)
         return await self._ended_as(request, outcome.error or lost_step("Checking and recording the tool's answer", lost, _known(outcome)))
 
     async def record_fault(self, request: SettleRequest, faults: int, told: str) -> ToolResult:
-        """The result of a call whose settlement failed too often. It holds nothing from the tool or the parameters."""
+        """The result of a call whose settlement failed too often. It contains nothing from the tool or the parameters."""
         return await self._ended_as(request, faulty_step(faults, told, _known(request.outcome)))
 
     async def refuse(self, claim: Claim, call: ToolCall, error: ToolError) -> None:
-        """End a call that was accepted and can never be made, or be made again. Raises OvertakenError where it is not the claim's."""
+        """Ends an accepted call that can never be made, or made again. Raises OvertakenError if the claim has lost the call."""
         unknown = as_sent(error.model_copy(update={"type": ErrorType.EXECUTION_ERROR}))
         end = Finished(error=unknown if await was_sent(claim.call_id, self._places) else as_not_sent(error))
         await settled_unmade(AdmitRequest(call=call, call_id=claim.call_id, workflow_id="", run_id=""), end, self._places, claim)
@@ -61,9 +63,9 @@ class Settlements:
         return await settled(Ended(record, result, outcome.error is None or outcome.started_at is not None), self._places)
 
     async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
-        """An attempt that fails may not know whether an earlier one had sent the request; the mark in the database does.
+        """Corrects `sent` by the mark in the database: a failed attempt may not know whether an earlier one had sent the request.
 
-        A caller who reads `sent: false` may safely call again.
+        A caller that reads `sent: false` may safely call again.
         """
         if outcome.error is None or outcome.started_at is not None or plan.fast:
             return outcome
@@ -72,7 +74,7 @@ class Settlements:
 
 
 async def was_sent(call_id: str, places: Places) -> bool:
-    """Whether its request may have left."""
+    """Whether the request may have been sent."""
     record = await places.calls.get(call_id)
     return record is not None and record.sent_at is not None
 
@@ -87,20 +89,17 @@ async def settled(ended: Ended, places: Places) -> ToolResult:
 async def settled_unmade(
     request: AdmitRequest, end: Finished, places: Places, claim: Claim | None = None, way: Way | None = None
 ) -> ToolResult:
-    """The result of a call that is not made: it was refused, or has its end from elsewhere. Raises OvertakenError."""
+    """The result of a call that is not made, because it was refused or has its end from elsewhere. Raises OvertakenError."""
     metadata: dict[str, JsonValue] = {"way": way.value} if way is not None else {}
     if request.session is not None:
         metadata |= request.session.model_dump()
-    call_id, tool_id = request.call_id, request.call.tool_id
-    if end.error is not None:
-        result = failed(call_id, tool_id, end.error, now(), validation_errors=end.validation_errors, metadata=metadata)
-    else:
-        result = succeeded(call_id, tool_id, end.output, now(), execution_time=0.0, metadata=metadata, is_reference=end.is_reference)
+    unmade = end.model_copy(update={"execution_time": 0.0})
+    result = _made(request.call_id, request.call.tool_id, unmade, now(), metadata)
     return await settled(Ended(record_of_refused(request), result, was_started=False, claim=claim), places)
 
 
 def without_output(result: ToolResult, outcome: Finished) -> ToolResult:
-    """Where that is the outcome's own: a message to Temporal has it once."""
+    """The result without an output that the outcome contains too: a message to Temporal has it once."""
     return result.model_copy(update={"result": None}) if result.result == outcome.output else result
 
 
@@ -126,12 +125,15 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     if plan.session is not None:
         metadata |= plan.session.model_dump()
     error, issues = outcome.error, outcome.validation_errors
-    # The file behind a reference was checked before it was stored.
+    # A referenced output was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
         issues = await find_issues(manifest.output_schema, outcome.output)
         error = misfit(issues).error if issues else None
-    took_s = outcome.execution_time
-    if error is not None:
-        return failed(plan.call_id, plan.tool_id, error, at, validation_errors=issues, execution_time=took_s, metadata=metadata)
-    is_reference = outcome.is_reference
-    return succeeded(plan.call_id, plan.tool_id, outcome.output, at, execution_time=took_s, metadata=metadata, is_reference=is_reference)
+    return _made(plan.call_id, plan.tool_id, outcome.model_copy(update={"error": error, "validation_errors": issues}), at, metadata)
+
+
+def _made(call_id: str, tool_id: str, end: Finished, at: datetime, metadata: dict[str, JsonValue]) -> ToolResult:
+    took_s = end.execution_time
+    if end.error is not None:
+        return failed(call_id, tool_id, end.error, at, validation_errors=end.validation_errors, execution_time=took_s, metadata=metadata)
+    return succeeded(call_id, tool_id, end.output, at, execution_time=took_s, metadata=metadata, is_reference=end.is_reference)

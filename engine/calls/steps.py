@@ -1,7 +1,7 @@
-"""Steps of calls that have killed or frozen their process, and are not simply repeated.
+"""Counts steps of calls that killed or froze their process, so that they are not repeated without end.
 
-An ordinary step leaves a trace in memory only. What a dead process was in is counted in the database by the next one on its state
-directory, where every host sees it; a step that its time-out ended while nothing else could happen either is counted at once.
+An ordinary step leaves a trace only in mapped memory. The next process on the same state directory counts the steps of a dead one in the
+database, where every host sees them. A step that froze its event loop is counted at once.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from pathlib import Path
 from engine.store.lost_steps import LostStepTable
 
 MOST_LOST = 2
-"""Attempts of a step that may be lost with their process before it is given up."""
+"""Lost attempts at a step before it is given up."""
 
 _FRESH_S = 5.0
 FROZEN_S = 5.0
-"""An event loop that stands still so long counts as frozen. Every step may take at least ten seconds."""
+"""An event loop that pauses so long counts as frozen. Every step may take at least ten seconds."""
 
 _BEAT_S = 1.0
 _SLOTS = 4096
@@ -27,9 +27,9 @@ _WIDTH = 128
 
 
 class StepTrace:
-    """Which steps are under way, in a file that outlives this process: a mapped page stays when one is killed, and costs no system call.
+    """The steps in progress, in a mapped file: it outlives a killed process, and costs no system call.
 
-    `left` are the steps that another process on this file was in when it died; a step may be there more than once.
+    `left` are the steps that another process was in when it died. A step may be there more than once.
     """
 
     def __init__(self, path: Path) -> None:
@@ -45,14 +45,14 @@ class StepTrace:
         self.left = tuple(text.decode("ascii", "replace") for text in found if text)
 
     def forget_left(self) -> None:
-        """What was left has been written down elsewhere."""
+        """Clears `left`, after the database has counted it."""
         for slot in self._free:
             self._memory[slot : slot + _WIDTH] = bytes(_WIDTH)
         self.left = ()
 
     @contextmanager
     def under_way(self, step: str) -> Generator[None]:
-        """`step` is ASCII. Where there are too many at once, one is not traced."""
+        """`step` is ASCII. Surplus steps are not traced."""
         slot = self._free.pop() if self._free else None
         if slot is None:
             yield
@@ -77,10 +77,10 @@ class Steps:
 
     @asynccontextmanager
     async def under_way(self, step: str, call_id: str) -> AsyncGenerator[int]:
-        """Gives how many attempts at this step of this call were lost before.
+        """Gives the number of lost attempts at this step of this call.
 
-        A lost step may have killed its process, or only have run beside the one that did. Suspects run one at a
-        time, so that only the culprit is lost again.
+        A lost step may have killed its process, or have run beside the one that did. Suspects run one at a time, so that only the culprit
+        is lost again.
         """
         key = f"{step} {call_id}"
         lost = (await self._counted()).get(key, 0)
@@ -95,7 +95,7 @@ class Steps:
                 yield
             finally:
                 pulse.end()
-                # Its time may be over, and then it is tried again, however it ended.
+                # Its time-out may have passed; then Temporal retries it, however it ended.
                 if pulse.stood_still_s > FROZEN_S:
                     await asyncio.shield(self._table.add([key]))
                     self._read_at = -_FRESH_S
@@ -114,7 +114,7 @@ class Steps:
 
 
 class _Pulse:
-    """Notes for how long at most the event loop did nothing else, as soon as there is time for it."""
+    """Measures the longest pause of the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop, self._beat_at, self._longest = loop, time.monotonic(), 0.0

@@ -1,1 +1,1 @@
-"""Conversations with who wants a tool: what is kept of them, how tasks are begun for them, and how a reply by rules is had."""
+"""Chats: their record, the tasks that they begin, and replies by rules."""

@@ -1,4 +1,4 @@
-"""A conversation, turn by turn, as it is written down: every step may be repeated."""
+"""Records a chat turn by turn. Every step is idempotent."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -38,10 +38,10 @@ from toolagent_service.contracts.concierge import Earlier, Reply
 from toolagent_service.contracts.model import Block, ModelTurn, Text
 
 _REMEMBERED = 100
-"""Turns in which is looked for what is spoken of."""
+"""Earlier turns that a message may refer to."""
 
 Requested = Callable[[str], Awaitable[AgentRequest]]
-"""The request for a model's answer in a conversation."""
+"""Makes the request for an answer of the model."""
 
 NO_MODEL = (
     "No model is set, and nothing here answers by rules: I cannot answer. Set TOOL_AGENT_MODEL and TOOL_AGENT_MODEL_API_KEY (or "
@@ -53,13 +53,13 @@ class Concierge(Protocol):
     """Answers without a model; `engine.concierge.concierge.Concierge` is one."""
 
     async def answer(self, message: str, *, recall: Callable[[], Awaitable[Earlier]]) -> Reply:
-        """`recall` gives what the conversation came to before."""
+        """`recall` gives the chat before the message."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChatParts:
-    """`concierge` answers where no model is set; None: nobody does."""
+    """`concierge` answers if no model is set. None: no one does."""
 
     chats: ChatTable
     messages: MessageTable
@@ -69,12 +69,12 @@ class ChatParts:
 
 
 class Answering(AlsoWritten):
-    """Writes the answer of one attempt with the turn of the model that it is, in one transaction. `answer` makes it of the turn."""
+    """Writes the answer of one attempt in the transaction of its model turn. `answer` makes it from the turn."""
 
     def __init__(self, chats: ChatTable, chat_id: str, answer: Callable[[ModelTurn], ChatTurn]) -> None:
         self._chats, self._chat_id, self._answer = chats, chat_id, answer
         self.reply: ChatReply | None = None
-        """What was written; None where another attempt wrote it, or it could not be."""
+        """The written reply; None if another attempt wrote it, or the write failed."""
 
     def __call__(self, note: ModelTurnNote, turn: ModelTurn, unheard: Sequence[Chunk]) -> Also | None:
         async def write(connection: AsyncConnection) -> None:
@@ -87,7 +87,7 @@ class Answering(AlsoWritten):
 
 
 class Conversations:
-    """Of any chat. `requested` is None where no model is set. All raise StoreUnavailableError."""
+    """`requested` is None if no model is set. Every method raises StoreUnavailableError."""
 
     def __init__(self, parts: ChatParts, requested: Requested | None, silence_s: float) -> None:
         self._parts, self._requested, self._silence_s = parts, requested, silence_s
@@ -99,7 +99,7 @@ class Conversations:
         return ChatRecalled(turn_count=known.turn_count if known else 0, following=following, silence_s=self._silence_s)
 
     async def begin(self, message: ChatMessage) -> TurnBegun:
-        """Written down once; answered here where rules do."""
+        """Records the message once, and answers it if rules do."""
         if self._requested is None:
             return await self._by_rules(message)
         said = await self._chats.say(message.chat_id, message.message_id, message.message)
@@ -108,7 +108,7 @@ class Conversations:
         return AskedTurn(number=said.turn.number, request=await self._requested(said.conversation_id))
 
     async def end(self, ended: TurnEnded, answer: ModelTurn | None = None) -> ChatReply:
-        """`answer` is read where it is not given."""
+        """Records the answer. Reads it if it is not given."""
         chat_id, text = ended.said.chat_id, ""
         if answer is not None:
             text = _text_of(answer.content)
@@ -117,11 +117,11 @@ class Conversations:
         return reply_of(chat_id, await self._chats.answer(chat_id, _answering(ended, text)))
 
     def answering(self, ended: TurnEnded) -> Answering:
-        """The same, written down with the turn of the model."""
+        """Like `end`, in the transaction of the model turn."""
         return Answering(self._chats, ended.said.chat_id, lambda turn: _answering(ended, _text_of(turn.content)))
 
     async def outcome(self, task_id: str) -> TaskOutcome | None:
-        """How a task has ended; None while it goes on. One that is not known any more has ended: it was written down as it began."""
+        """How a task ended; None while it runs. An unknown task has ended: it was recorded when it began, and then forgotten."""
         task = await self._parts.tasks.get(task_id)
         if task is None:
             return service.forgotten(task_id)
@@ -130,21 +130,14 @@ class Conversations:
         return TaskOutcome(task_id=task_id, tool_id=task.tool_id, status=task.status, tool_ids=task.tool_ids, reason=task.reason[:4_000])
 
     async def announce(self, step: Announcement) -> int:
-        """Say how a task has ended. The number of the turn."""
+        """Tells the chat how a task ended. Returns the number of the turn."""
         outcome = step.outcome
-        said = ChatTurn(
-            number=0,
-            role=ChatRole.ASSISTANT,
-            text=well_formed(service.announced(outcome, await self._wish_of(step.chat_id, outcome.task_id))),
-            at=datetime.now(UTC),
-            message_id=task_message_id(outcome.task_id),
-            tools=outcome.tool_ids,
-            answered_by=AnsweredBy.RULES,
-        )
+        text = well_formed(service.announced(outcome, await self._wish_of(step.chat_id, outcome.task_id)))
+        said = _turn(task_message_id(outcome.task_id), text, AnsweredBy.RULES, outcome.tool_ids)
         return (await self._chats.answer(step.chat_id, said, ends=False)).number
 
     async def _wish_of(self, chat_id: str, task_id: str) -> str:
-        """What somebody said that the task was begun for; empty where that is long ago."""
+        """The message that began the task; empty if it is long ago."""
         turns = await self._chats.turns(chat_id, limit=_REMEMBERED)
         began = {turn.message_id for turn in turns if task_id in turn.task_ids}
         return next((turn.text for turn in turns if turn.role is ChatRole.USER and turn.message_id in began), "")
@@ -153,7 +146,7 @@ class Conversations:
         await self._chats.rest(chat_id)
 
     async def _by_rules(self, message: ChatMessage) -> AnsweredTurn:
-        """What is answered at once is written down with its answer; what begins a task, before that is begun."""
+        """Records the message together with its answer, or first if it begins a task."""
         known = {turn.role: turn for turn in await self._chats.of_message(message.chat_id, message.message_id)}
         if ChatRole.ASSISTANT in known:
             return AnsweredTurn(number=known[ChatRole.USER].number, reply=reply_of(message.chat_id, known[ChatRole.ASSISTANT]))
@@ -170,22 +163,12 @@ class Conversations:
                     text = spoken(ruled.about_task(task_ids[0], TaskState.PENDING))
                 except SubmissionRefused as refused:
                     text, error = not_begun(str(refused), ruled.language), str(refused)
-        answer = ChatTurn(
-            number=0,
-            role=ChatRole.ASSISTANT,
-            text=well_formed(text),
-            at=datetime.now(UTC),
-            message_id=message.message_id,
-            tools=tools,
-            task_ids=task_ids,
-            answered_by=AnsweredBy.RULES,
-            error=well_formed(error),
-        )
+        answer = _turn(message.message_id, well_formed(text), AnsweredBy.RULES, tools, task_ids, error)
         said, reply = await self._chats.exchange(message.chat_id, message.message, answer)
         return AnsweredTurn(number=said.number, reply=reply)
 
     async def _earlier(self, chat_id: str, before: int | None) -> Earlier:
-        """Before the turn with this number; where the message is not written down yet, before it."""
+        """The chat before the turn with this number; None: before a message that is not recorded yet."""
         turns = (await self._chats.turns(chat_id, before=before, limit=_REMEMBERED))[::-1]
         ruled = [turn.message_id for turn in turns[:1] if turn.answered_by is AnsweredBy.RULES and not turn.task_ids]
         return Earlier(
@@ -205,16 +188,22 @@ class Conversations:
 def _answering(ended: TurnEnded, text: str) -> ChatTurn:
     if ended.error or not text:
         text = f"I could not answer this: {ended.error or 'the model said nothing.'}"
+    tools = service.mentioned(text, ended.tools, ended.known_tools)
+    return _turn(ended.said.message_id, text, AnsweredBy.MODEL, tools, ended.task_ids, ended.error)
+
+
+def _turn(message_id: str, text: str, by: AnsweredBy, tools: tuple[str, ...], task_ids: tuple[str, ...] = (), error: str = "") -> ChatTurn:
+    """A turn of the assistant. The chat numbers it."""
     return ChatTurn(
         number=0,
         role=ChatRole.ASSISTANT,
         text=text,
         at=datetime.now(UTC),
-        message_id=ended.said.message_id,
-        tools=service.mentioned(text, ended.tools, ended.known_tools),
-        task_ids=ended.task_ids,
-        answered_by=AnsweredBy.MODEL,
-        error=well_formed(ended.error),
+        message_id=message_id,
+        tools=tools,
+        task_ids=task_ids,
+        answered_by=by,
+        error=well_formed(error),
     )
 
 

@@ -1,4 +1,4 @@
-"""An answer by rules as text: in a chat there is nothing else to read."""
+"""A reply by rules as text, for chats, which show only text."""
 
 import json
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ _AGREE: dict[Language, str] = {
     "zh": "- 回复“好的,就这样做”,即由本对话提交创建任务",
 }
 _SAYS_SO = frozenset({Intent.HELP, Intent.THANKS, Intent.UNDECIDED})
-"""Where the reply itself says that no model answers, or nothing is answered."""
+"""Replies that say themselves that no model answers, or that answer nothing."""
 
 
 def spoken(reply: Reply) -> str:
-    """What is answered, the tools that it is about, the requests that do it, what to do then, and that rules say so."""
+    """The reply, its tools, the requests of its solution, the next steps, and a note that rules answered."""
     tools = "\n".join(_tools(reply))
     requests = "\n".join(_requests(reply.solution))
-    # A chat has no field `tracking`: what would be in it is said.
+    # A chat has no field `tracking`, so the text contains its content.
     steps = (step for step in reply.next_steps if "`tracking`" not in step)
     after = "\n".join(f"- {step}" for step in (reply.tracking, *steps) if step)
     if isinstance(reply.solution, Proposal):
@@ -30,12 +30,12 @@ def spoken(reply: Reply) -> str:
 
 
 def not_begun(reason: str, language: Language) -> str:
-    """The task that was asked for cannot be."""
+    """The reply if the task cannot be begun."""
     return f"{_NOT_BEGUN[language]}{reason}\n\n{_BY_RULES[language]}"
 
 
 def _tools(reply: Reply) -> Iterator[str]:
-    """A line each; the sentence of the answer names one at most. The steps of a group are told with their requests."""
+    """One line a tool: the reply itself names at most one. The tools of a group stand with their requests."""
     if isinstance(reply.solution, CompositeWorkflow):
         return
     first = 1 if reply.intent is Intent.DETAILS else 0

@@ -1,14 +1,14 @@
-"""Beginning tasks for a conversation: the same request is the same task, however often it is made."""
+"""Submits tasks for a chat. The same request is the same task, however often it is made."""
 
 from datetime import UTC, datetime
 from typing import Protocol
 
 from engine.registry.registry import ToolRegistry
 from engine.store.tasks import TaskTable
+from engine.tasks.subjects import repair_under_way
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import BuildTool, GithubDeploy, RepairTool
-from toolagent.contracts.tasks import TaskState
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.task_requests import AskedOtherwiseError, request_key, task_id_for
 from toolagent_service.making.mendable import unmendable
@@ -17,11 +17,11 @@ from toolagent_service.making.task_views import begun
 Spec = GithubDeploy | BuildTool | RepairTool
 
 _ATTEMPTS = 8
-"""So many ids are tried: eight hex digits are few, and may be somebody else's already."""
+"""Ids that are tried: eight hex digits may collide with those of another request."""
 
 
 class SubmissionRefused(Exception):
-    """Such a task cannot be begun; the message says why, for a model or a person."""
+    """The task cannot be begun; the message says why, for a model or a person."""
 
 
 class Starting(Protocol):
@@ -31,13 +31,13 @@ class Starting(Protocol):
 
 
 class Submissions:
-    """Raises StoreUnavailableError, and what starting raises when Temporal does not answer."""
+    """Raises StoreUnavailableError, and what `start` raises if Temporal does not answer."""
 
     def __init__(self, making: Starting, tasks: TaskTable, registry: ToolRegistry) -> None:
         self._making, self._tasks, self._registry = making, tasks, registry
 
     async def submit(self, chat_id: str, spec: Spec, key: str) -> str:
-        """The id of the task, which is begun. `key` names the request within the chat. Raises SubmissionRefused."""
+        """Begins the task, and returns its id. `key` identifies the request within the chat. Raises SubmissionRefused."""
         caller = Caller(caller_id=chat_id, caller_type="conversation_agent", conversation_id=chat_id)
         own = request_key(chat_id, key)
         for attempt in range(_ATTEMPTS):
@@ -52,13 +52,13 @@ class Submissions:
                 except AskedOtherwiseError as conflict:
                     if conflict.asked.key != own:
                         continue
-                    # It was begun by a version that derived another name: beginning it anew would pay for it twice.
+                    # A version that derived another name began it. Beginning it anew would pay twice.
                     request = conflict.asked
                 except TaskConflictError as conflict:
-                    # Likelier this request, begun by another version, than one of eight equal digits: no second one is paid for.
+                    # More likely this request, begun by another version, than a collision of ids. Do not pay for a second one.
                     told = f"Task {request.task_id} was begun already, by another version of the service: ask for it by its id."
                     raise SubmissionRefused(told) from conflict
-                # Before anybody hears of it: a task that is not known is taken for one that was forgotten.
+                # Record it before the id is told: an unknown task counts as forgotten.
                 await self._tasks.create(begun(request, datetime.now(UTC)))
             return request.task_id
         raise SubmissionRefused("No id is free for this task; ask again in other words.")
@@ -71,6 +71,5 @@ class Submissions:
             raise SubmissionRefused(f"There is no tool {spec.tool_id!r} to repair.")
         if why_not := unmendable(entry):
             raise SubmissionRefused(why_not)
-        for status in (TaskState.RUNNING, TaskState.PENDING):
-            for task in await self._tasks.page(status=status, spec_type=spec.type, tool_id=spec.tool_id, limit=1, before=None):
-                raise SubmissionRefused(f"{spec.tool_id!r} is being repaired already, by {task.task_id}.")
+        if (repair := await repair_under_way(self._tasks, spec.tool_id)) is not None:
+            raise SubmissionRefused(f"{spec.tool_id!r} is being repaired already, by {repair.task_id}.")

@@ -1,25 +1,25 @@
-"""What a model is told first about a message of a chat: made anew of the archive whenever it is needed, since that does not change."""
+"""The first message to a model about a message of a chat. It is derived from the archive, which does not change."""
 
 from engine.store.chats import ChatTable
 from toolagent_service.agents import service
 
 _READ = 100
-"""Turns of a chat that are looked at; those before are only counted."""
+"""Turns of a chat that are read; earlier ones are only counted."""
 
 
 _KEPT = 256
-"""Chats whose model is to be asked at this moment."""
+"""Openings that are cached at once."""
 
 
 class Told:
-    """Kept from the beginning of a turn until its model is asked, which is mostly a moment later in the same process."""
+    """Caches each opening until the model is asked, mostly a moment later in the same process."""
 
     def __init__(self, chats: ChatTable) -> None:
         self._chats = chats
         self._kept: dict[str, str] = {}
 
     async def begun(self, conversation_id: str) -> str | None:
-        """As the turn begins: what was said before, and the message that the conversation is about; None where its chat was deleted."""
+        """The opening at the beginning of a turn: the message, and what was said before; None if the chat was deleted."""
         told = await self._read(conversation_id)
         if told is not None:
             self._kept[conversation_id] = told
@@ -28,7 +28,7 @@ class Told:
         return told
 
     async def asked(self, conversation_id: str) -> str | None:
-        """The same as its model is asked."""
+        """The same opening, when the model is asked."""
         return self._kept.pop(conversation_id, None) or await self._read(conversation_id)
 
     async def _read(self, conversation_id: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What a model writes, told to those who follow the chat as it is written."""
+"""Streams the text of a model to followers of the chat."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -11,7 +11,7 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.texts import well_formed
 
 _EVERY_S = 0.2
-"""Each writing is a transaction; nobody reads faster."""
+"""Each write is a transaction, and people do not read faster."""
 
 
 class Chunks(Protocol):
@@ -23,9 +23,7 @@ class Chunks(Protocol):
 
 @asynccontextmanager
 async def written_down(chunks: Chunks, conversation_id: str, *, is_again: bool) -> AsyncGenerator[Heard]:
-    """Gives what hears each piece of text; at its end all are told. `is_again`: an earlier attempt may have written some, which does not
-    count.
-    """
+    """Gives the listener to the text. All of it is written at the end. `is_again`: text of an earlier attempt does not count."""
     writing = _Writing(chunks, conversation_id, is_again=is_again)
     try:
         yield writing
@@ -55,7 +53,7 @@ class _Writing(Heard):
     async def write(self) -> None:
         if told := self._untold():
             self._pieces = []
-            # Those who follow miss a piece; the answer has it.
+            # Followers miss a piece, but the answer has it.
             with suppress(StoreUnavailableError):
                 await self._chunks.add_chunks(self._conversation_id, told)
                 self._is_again = False

@@ -1,1 +1,1 @@
-"""Answers agents by rules: what they want is recognised in their words, without a model."""
+"""Answers agents by rules, without a model: patterns recognise what their words ask for."""

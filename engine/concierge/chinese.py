@@ -1,4 +1,4 @@
-"""How Chinese asks."""
+"""Patterns of Chinese messages."""
 
 import re
 
@@ -17,7 +17,7 @@ _CLAUSE = r"(?:^|[,。;:!?,.;:!?\s]|(?<=[a-z0-9_]))"
 _MAKE_ONE = (
     rf"^(?!.*{_DO_NOT})我?{_COURTESY}(?:一个|一款|个)?(?P<about>[^,。;,;]+{_THING})[,。;,;].*?(?:请|帮我|给我|麻烦)你?{_MAKE}一?个[吧\W]*$"
 )
-"""A tool is described, and then it is asked for one."""
+"""Describes a tool, and then asks for one."""
 
 PATTERNS = patterns(
     (
@@ -101,10 +101,10 @@ DEPLOYS = re.compile(r"部署|封装|接入|接进来|接过来|包装|做成|�
 DECLINES = re.compile(rf"{_DO_NOT}.{{0,20}}?(?:{DEPLOYS.pattern})")
 QUESTION = re.compile(r"(?:[??]|吗|么|没有?)\W*$")
 ASKS = re.compile(r"能|可以|可不可以|请(?!问)|麻烦|帮|给我|为我|好吗|行吗")
-"""A question with one of these is a wish all the same."""
+"""Makes a question a wish."""
 
 REFERS_BACK = re.compile(r"那?么?(?:它们?|这个?|那个?|该工具)?[呢啊呀吧]?")
-"""A pronoun, or nothing, in the place of a tool."""
+"""A pronoun, or nothing, in place of a tool."""
 
 _YES = r"是的?|对的?|好的?|可以|行|没问题|嗯|当然|同意"
 _DO = (
@@ -112,16 +112,16 @@ _DO = (
     r"(?:一个|它|出来|吧)+)(?:吧|了|啊|呀|谢谢)*"
 )
 AGREES = re.compile(rf"(?:(?:{_YES})[\W啊呀吧]*)*(?:是的|对的|当然|同意|{_DO})\W*(?:谢谢)?")
-"""Of a whole message: to what was offered."""
+"""A whole message that accepts an offer."""
 
 AND_THEN = re.compile(r"\W*(?:然后|接着|并且|同时(?!支持|兼容|具备|满足|有)|再(?!见|次|一))\W*")
-"""Between two needs in one message."""
+"""Separates two needs in one message."""
 
 _NUMBERS = "一二三四五六七八九十"
 PLACE = re.compile(
     rf"(?:那么?|就|用|选|要|我|看看|试试|介绍一下)*(?:第(?P<number>[{_NUMBERS}1-9])|(?P<last>最后一))(?:个|款|种)(?:工具)?(?:呢|吧|怎么样|怎么用|是什么)*"
 )
-"""One of the tools that were told of."""
+"""Names a tool by its place in the last list."""
 
 _ENDING = re.compile(r"的?(?:小|新)?(?:工具|接口|服务|程序|脚本|API)[\s吧吗]*$", re.IGNORECASE)
 _BEGINNING = re.compile(r"^(?:能够|可以|用来|用于|能|会|专门|小)+")
@@ -129,7 +129,7 @@ _AROUND = re.compile(r"^(?:这个)?工具|(?:这个|的)?(?:工具|这个)?$")
 
 
 def place_in(about: str) -> int:
-    """Which of the tools that were told of it is, by their order; -1: the last. 0 where it names none so."""
+    """The place of the tool in the last list, from 1; -1: the last one. 0: the text names no place."""
     found = PLACE.fullmatch(about)
     if found is None:
         return 0
@@ -143,5 +143,5 @@ def what_is_made(about: str) -> str:
 
 
 def plain(about: str) -> str:
-    """A tool's name without what surrounds it."""
+    """The name of a tool, without the words around it."""
     return _AROUND.sub("", about).strip()

@@ -1,4 +1,4 @@
-"""How English asks."""
+"""Patterns of English messages."""
 
 import re
 
@@ -29,7 +29,7 @@ _OF_ONE = (
     rf"(?!(?:please )?{_OTHERWISE}(?!\w))"
     r"(?!.*\b(?:(?:this|that|these|those|my|the|your)(?: \w+)? tools?|not|never|don['’]?t|i (?:hate|love|like))\b)"
 )
-"""Before what asks for any tool: who speaks of a certain one, has something done with one, or asks about it, looks for none."""
+"""Not a search: the message is about a certain tool, has something done with one, or asks about it."""
 _MINE = r"(?:my|the) (?:task|tool|build|request)"
 
 PATTERNS = patterns(
@@ -154,10 +154,10 @@ DECLINES = re.compile(
 )
 QUESTION = re.compile(r"\?\W*$")
 ASKS = re.compile(rf"\b(?:please|kindly|{_ASKED}|we need you to)\b", re.IGNORECASE)
-"""A question with one of these is a wish all the same."""
+"""Makes a question a wish."""
 
 REFERS_BACK = re.compile(r"(?:it|them)\b.*|(?:this|that|these|those)(?: ones?)?|(?:the )?tool|", re.IGNORECASE)
-"""A pronoun, or nothing, in the place of a tool."""
+"""A pronoun, or nothing, in place of a tool."""
 
 _YES = r"yes|yeah|yep|sure|of course"
 _FINE = r"ok|okay|good|great|fine|perfect|all right|please"
@@ -167,10 +167,10 @@ _DO = (
     r"|i(?:['’]d| would) like (?:that|one)|i want (?:that|one))"
 )
 AGREES = re.compile(rf"(?:(?:{_YES}|{_FINE})\W+)*(?:{_YES}|{_DO})(?:\W+(?:please|then|now|thanks|thank you|for (?:me|us)))*", re.IGNORECASE)
-"""Of a whole message: to what was offered."""
+"""A whole message that accepts an offer."""
 
 AND_THEN = re.compile(r"\W*\b(?:and then|then(?!,)|and also|and after that)\b\W*", re.IGNORECASE)
-"""Between two needs in one message."""
+"""Separates two needs in one message."""
 
 _NUMBERS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _CHOOSING = r"and|so|then|ok|okay|what about|how about|(?:i['’]ll |i )?(?:use|take|choose|pick|want)|show me|tell me (?:more )?about"
@@ -179,7 +179,7 @@ PLACE = re.compile(
     r"|(?:the )?(?:number |tool |#)(?P<digit>[1-9]))(?:,? (?:please|then|instead))*",
     re.IGNORECASE,
 )
-"""One of the tools that were told of."""
+"""Names a tool by its place in the last list."""
 
 _THAT = re.compile(
     rf"^(?:(?:small|simple|new|little|python|http|rest|web) )*{_KIND}(?: (?:that|which|to|for|can))+ (?P<what>.+)$", re.IGNORECASE
@@ -190,7 +190,7 @@ _AROUND = re.compile(r"^(?:the |an? )?(?:tool )?|(?: tool)$", re.IGNORECASE)
 
 
 def place_in(about: str) -> int:
-    """Which of the tools that were told of it is, by their order; -1: the last. 0 where it names none so."""
+    """The place of the tool in the last list, from 1; -1: the last one. 0: the text names no place."""
     found = PLACE.fullmatch(about)
     if found is None:
         return 0
@@ -206,5 +206,5 @@ def what_is_made(about: str) -> str:
 
 
 def plain(about: str) -> str:
-    """A tool's name without what surrounds it."""
+    """The name of a tool, without the words around it."""
     return _AROUND.sub("", _PLEASE.sub("", about)).strip()

@@ -1,4 +1,4 @@
-"""Rules of one language: patterns in the order of asking, and what each says of a message."""
+"""Patterns of one language, in the order of matching, and the intent of each."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ from toolagent_service.contracts.concierge import Intent
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """The group `about`, where there is one, is what the message is about; else all of it is."""
+    """The group `about`, if there is one, is the subject of the message; else the whole message is."""
 
     intent: Intent
     expression: re.Pattern[str]

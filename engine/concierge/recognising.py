@@ -1,4 +1,4 @@
-"""From a message to what it asks for. No rule reads anything but the message."""
+"""Recognises what a message asks for, from the message alone."""
 
 import re
 from dataclasses import dataclass
@@ -8,24 +8,23 @@ from engine.concierge.patterns import first_found
 from toolagent_service.contracts.concierge import Intent, Language
 
 _MOST_READ = 500
-"""Characters: what somebody wants stands at the beginning."""
+"""Characters: a wish stands at the beginning of a message."""
 
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _TASK = re.compile(r"(?<![A-Za-z0-9_-])(?:(?:create|repair)_[0-9a-f]{8}|(?:call|batch)-[A-Za-z0-9_-]{8,80})(?![A-Za-z0-9_-])")
 _FORGES = r"(?:github\.com|gitlab\.com|gitee\.com|bitbucket\.org)"
 _REPOSITORY = re.compile(rf"(?:https?://|ssh://|git@)[^\s,。;、)\"'<>]+\.git\b|(?:https?://)?(?:www\.)?{_FORGES}/[\w.~/-]+[\w~]")
 _ID = re.compile(r"(?<![A-Za-z0-9_-])[a-z][a-z0-9-]*[_:][a-z0-9_:-]*[a-z0-9]")
-"""Of a tool or a group; other ids look like words."""
+"""The id of a tool or a group; other ids look like words."""
 
 _AROUND = re.compile(r"^[\s\W]+|[\s\W]+$")
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """`about` is what it is about: a need, a tool, a task, a repository. Empty where nothing is named.
+    """`about` is the subject: a need, a tool, a task or a repository; empty if none is named.
 
-    `place` is that of a tool among those that were spoken of last, which a message refers to: 1 for `it` and for `the first one`, -1 for
-    `the last one`; 0: it refers to none.
+    `place` refers to a tool of the last reply: 1 is `it` or `the first one`, -1 `the last one`, 0 none.
     """
 
     intent: Intent
@@ -44,13 +43,13 @@ def recognised(message: str) -> Wish:
 
 
 def repository_in(about: str) -> str | None:
-    """The address of a repository, if that is what a wish is about."""
+    """The URL of the repository, if the subject is one."""
     found = _REPOSITORY.fullmatch(about)
     return None if found is None else about if "://" in about or about.startswith("git@") else f"https://{about}"
 
 
 def _referring(whole: str, language: Language) -> Wish | None:
-    """A message that says nothing but what it refers to."""
+    """The wish of a message that only agrees, or only names a place."""
     spoken = chinese if language == "zh" else english
     if spoken.AGREES.fullmatch(whole):
         return Wish(Intent.AGREE, language)

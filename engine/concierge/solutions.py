@@ -1,4 +1,4 @@
-"""How tools are used to do what was asked for."""
+"""Solutions: how tools do what was asked for."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ def suggested(tool: ToolManifest, reason: str) -> SuggestedTool:
 
 
 def brief(tool: ToolManifest) -> str:
-    """The beginning of its description, or its name."""
+    """The beginning of the description, or the name."""
     return tool.description[:_SHOWN] or tool.name
 
 
@@ -34,12 +34,12 @@ def making_of(description: str) -> Proposal:
 
 
 def steps_of(group: ToolGroup) -> tuple[str, ...]:
-    """Its tools in the order of their use; those that only belong to it count where no order is given."""
+    """The tools in the order of use; all tools of the group if it gives no order."""
     return tuple(dict.fromkeys((*group.usage_order, *(step.tool_id for step in group.steps)))) or group.tool_ids
 
 
 def composite_workflow(group: ToolGroup, tools: Sequence[ToolManifest]) -> CompositeWorkflow:
-    """Of the tools of a group that are there, those that are its steps."""
+    """The steps of the group, by those of its `tools` that exist."""
     known = {tool.tool_id: tool for tool in tools}
     numbers = {tool_id: number for number, tool_id in enumerate(filter(known.__contains__, steps_of(group)), 1)}
     launch = next((step.tool_id for step in group.steps if step.role == "launch"), None)
@@ -65,7 +65,7 @@ def composite_workflow(group: ToolGroup, tools: Sequence[ToolManifest]) -> Compo
 
 
 def _example(tool: ToolManifest) -> dict[str, JsonValue]:
-    """A long one is cut to what the tool requires: a model reads it."""
+    """Example parameters. A model reads them, so long ones are cut to the required parameters."""
     params = sample_params(tool)
     return params if len(json.dumps(params, ensure_ascii=False)) <= _LONG else _required(tool)
 
@@ -76,7 +76,7 @@ def _required(tool: ToolManifest) -> dict[str, JsonValue]:
 
 
 def _params(tool: ToolManifest, workflow: JsonValue) -> Mapping[str, JsonValue]:
-    """What it requires, as an example; a workflow of the group stands in for the first object."""
+    """The required parameters, as an example. The workflow of the group replaces the first object among them."""
     required, params = required_names(tool.input_schema), _required(tool)
     if isinstance(workflow, dict):
         taken = next((name for name in sorted(required) if "object" in types_of(property_schema(tool.input_schema, name))), None)

@@ -1,4 +1,4 @@
-"""What the concierge says, in the language that it was asked in."""
+"""Texts of the concierge, in both languages."""
 
 from typing import NamedTuple
 
@@ -123,7 +123,7 @@ NUMERALS = "零一二三四五六七八九十"
 
 
 def counted(count: int, language: Language) -> str:
-    """`三`, or `3`."""
+    """`三` or `3`."""
     return NUMERALS[count] if language == "zh" and count < len(NUMERALS) else str(count)
 
 

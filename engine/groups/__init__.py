@@ -1,1 +1,1 @@
-"""Groups whose tools live in sessions."""
+"""Groups whose tools are used in sessions."""

@@ -1,4 +1,4 @@
-"""Answering what waits in the windows: each window in order, several at once."""
+"""Answers the messages of windows: each window in order, several windows at once."""
 
 import asyncio
 from typing import Protocol
@@ -15,20 +15,20 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Unanswerable(Exception):
-    """This message has no other answer than why; the text says so to its sender."""
+    """The message cannot be answered. The text tells its sender why."""
 
 
 class Answering(Protocol):
     async def answer(self, chat_id: str, message_id: str, text: str) -> str:
-        """The chat's answer. Asked again under the same id it is the same answer: nothing is done twice.
+        """The answer of the chat. Idempotent for the same message id.
 
-        Raises Unanswerable. Whatever else it raises, it is asked again later.
+        Raises Unanswerable. After any other error it is called again later.
         """
         ...
 
 
 class Notifier:
-    """Tells which windows have something to answer. A window that was named twice before somebody looked is named once."""
+    """A queue of windows with messages to answer. A window is in it once at most."""
 
     def __init__(self) -> None:
         self._windows: dict[str, None] = {}
@@ -39,7 +39,7 @@ class Notifier:
         self._more.set()
 
     async def next(self) -> str:
-        """The chat id of the window that waits longest."""
+        """Waits for a window. Returns the chat id of the one that has waited longest."""
         await self._more.wait()
         chat_id = next(iter(self._windows))
         del self._windows[chat_id]
@@ -49,7 +49,7 @@ class Notifier:
 
 
 class Answers:
-    """`at_once` messages are answered at the same time; after a failure a window waits, at most `longest_pause_s` seconds."""
+    """Answers `at_once` messages at the same time. After a failure a window pauses, at most `longest_pause_s` seconds."""
 
     def __init__(
         self, windows: ChatWindows, notifier: Notifier, outbox: Outbox, answering: Answering, *, at_once: int, longest_pause_s: float
@@ -60,7 +60,7 @@ class Answers:
         self._busy: dict[str, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        """Until it is cancelled; what is not answered by then waits for the next start."""
+        """Runs until it is cancelled. Unanswered messages wait for the next start."""
         try:
             while True:
                 chat_id = await self._notifier.next()
@@ -72,7 +72,7 @@ class Answers:
             await asyncio.gather(*self._busy.values(), return_exceptions=True)
 
     async def _serve(self, chat_id: str) -> None:
-        """Until nothing waits in the window."""
+        """Answers until nothing waits in the window."""
         pauses = Pauses(self._longest_pause_s)
         try:
             while (asked := self._windows.next_waiting(chat_id)) is not None:
@@ -80,7 +80,7 @@ class Answers:
                     async with self._slots:
                         told = reply_to(asked, chat_id, await self._answer(chat_id, asked))
                     await self._windows.answer(chat_id, asked, told)
-                except Exception as error:  # noqa: BLE001 - whatever it is, the message waits here and nothing is lost
+                except Exception as error:  # noqa: BLE001 - the message waits here and nothing is lost
                     pause_s = pauses.next()
                     _log.warning("im_answer_failed", chat_id=chat_id, reason=repr(error), next_attempt_in_s=round(pause_s, 1))
                     await asyncio.sleep(pause_s)
@@ -88,7 +88,7 @@ class Answers:
                     pauses.reset()
                     self._outbox.add(told)
         finally:
-            # Between the last look and this nothing is awaited: a message that comes later finds the window idle.
+            # Nothing is awaited between the last look and this, so a later message finds the window idle.
             del self._busy[chat_id]
 
     async def _answer(self, chat_id: str, asked: ImMessage) -> str:

@@ -1,4 +1,4 @@
-"""What was said in a window: a file of one message a line, which only grows."""
+"""The messages of a window: an append-only file, one message a line."""
 
 import os
 from collections import OrderedDict
@@ -12,33 +12,33 @@ from engine.im.protocol import NotAMessage, key_of, read_message, wants_answer
 from toolagent.contracts.im import ImMessage
 
 _TAIL = 8 << 20
-"""Bytes at the end of the file that are read; what is before them is for people."""
+"""Bytes at the end of the file that are read; earlier ones are for people."""
 
 _KNOWN = 1_000
-"""Messages that are known by their ids."""
+"""Messages whose ids are remembered."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ChatBox:
-    """Of the window `chat_id`. A last line that is torn is cut off: who wrote it has the message elsewhere. Blocks; raises OSError."""
+    """The file of the window `chat_id`. A torn last line is cut off: its writer has the message elsewhere. Blocks; raises OSError."""
 
     def __init__(self, path: Path, chat_id: str) -> None:
         self._path, self._chat_id = path, chat_id
         self._known: OrderedDict[str, int] = OrderedDict()
-        """Hashes of what they say, by their keys."""
+        """Hashes of contents, by message key."""
         self.partner: ImMessage | None = None
-        """The last question to this window, or else the last one to all windows: who asked it is told what the chat says by itself."""
+        """The last question to this window, else the last one to all windows. Its sender receives the notices of the chat."""
         _mend(path)
         for message in self._tail():
             self._note(message)
 
     def __contains__(self, message: ImMessage) -> bool:
-        """Whether it is one of the last thousand."""
+        """Whether the message is one of the last thousand."""
         return key_of(message) in self._known
 
     def has_otherwise(self, message: ImMessage) -> bool:
-        """Whether one of the last thousand has its id and says something else."""
+        """Whether one of the last thousand has the same id and another content."""
         said = hash(message.content)
         return self._known.get(key_of(message), said) != said
 
@@ -47,7 +47,7 @@ class ChatBox:
         self._note(message)
 
     def last(self, count: int) -> tuple[ImMessage, ...]:
-        """The oldest of them first."""
+        """The last messages, the oldest first."""
         return (*self._tail(),)[-count:]
 
     def _note(self, message: ImMessage) -> None:
@@ -58,7 +58,7 @@ class ChatBox:
             self.partner = message
 
     def _is_here(self, message: ImMessage) -> bool:
-        """Whether it names this window."""
+        """Whether the message names this window."""
         return message.receiver_chat_id == self._chat_id
 
     def _tail(self) -> Iterator[ImMessage]:

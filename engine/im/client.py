@@ -1,4 +1,4 @@
-"""The IM client: what comes over the connection goes to the windows, and what they say goes back."""
+"""The IM client: carries messages between the connection and the windows."""
 
 import asyncio
 import time
@@ -19,7 +19,7 @@ from toolagent.contracts.im import ImMessage, ImType
 from toolagent.contracts.system import ImState, ImStatus
 
 _SHOWN = 200
-"""Characters of what is no message, in the log."""
+"""Characters of an invalid frame that are logged."""
 
 _BETWEEN_COMPLAINTS_S = 1.0
 
@@ -28,14 +28,14 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """`at_once` messages are answered at the same time, `windows` are open."""
+    """The most messages that are answered at once, and the most open windows."""
 
     at_once: int = 16
     windows: int = 1_000
 
 
 class ImClient:
-    """In `folder`, which no other process uses. Without `notices` the chats say nothing by themselves."""
+    """Keeps its files in `folder`, which no other process uses. Without `notices`, chats only answer."""
 
     def __init__(
         self, line: Line, folder: Path, answering: Answering, notices: Notices | None = None, bounds: Bounds | None = None
@@ -48,11 +48,8 @@ class ImClient:
         self._answers = Answers(
             self.windows, self._notifier, self._outbox, answering, at_once=bounds.at_once, longest_pause_s=line.longest_pause_s
         )
-        self._delivery = (
-            NoticeDelivery(self.windows, self._outbox, notices, folder / "notices_position", longest_pause_s=line.longest_pause_s)
-            if notices
-            else None
-        )
+        position, pause_s = folder / "notices_position", line.longest_pause_s
+        self._delivery = NoticeDelivery(self.windows, self._outbox, notices, position, longest_pause_s=pause_s) if notices else None
 
     @property
     def connected_since(self) -> datetime | None:
@@ -68,11 +65,11 @@ class ImClient:
         )
 
     def chat_ids(self) -> tuple[str, ...]:
-        """Of the windows that are open."""
+        """Chats of open windows."""
         return self.windows.chat_ids
 
     async def run(self) -> None:
-        """Until it is cancelled. Raises OSError when the folder cannot be used."""
+        """Runs until it is cancelled. Raises OSError if the folder is unusable."""
         await self.windows.load()
         for message in self.windows.unacknowledged():
             self._outbox.add(message)
@@ -84,14 +81,11 @@ class ImClient:
                 parts.create_task(self._delivery.run(), name="im notices")
 
     async def say(self, chat_id: str, key: str, content: str) -> bool:
-        """To whoever asked last in that window, once for each key. Whether that window is there and has not said it before.
-
-        Raises WindowFull.
-        """
-        told = await self.windows.say(chat_id, key, content)
-        if told is not None:
-            self._outbox.add(told)
-        return told is not None
+        """Sends to the last sender in that window, once for each key. False: no such window, or sent before. Raises WindowFull."""
+        if (told := await self.windows.say(chat_id, key, content)) is None:
+            return False
+        self._outbox.add(told)
+        return True
 
     async def _receive(self, frame: str | bytes) -> ImMessage | None:
         try:
@@ -115,7 +109,7 @@ class ImClient:
         except WindowFull as error:
             new, reason = (), str(error)
         except OSError:
-            # One of several windows may have it already: sent again, it is not new there.
+            # One of several windows may have it already. When it is sent again, it is not new there.
             self._notify_all_waiting()
             raise
         if reason is not None:
@@ -143,14 +137,14 @@ class ImClient:
         self._connection.made_progress()
 
     def _pass_over(self, message: ImMessage) -> ImMessage:
-        """What wants no answer, or is of a type that is not known here: it is not to be sent again."""
+        """Acknowledges a message that needs no answer, or has an unknown type, so that it is not sent again."""
         if message.type not in {ImType.REPLY, ImType.NOTICE}:
             self._told.warn("im_type_unknown", type=message.type, id=message.id, sender=message.sender, known=[*ImType])
         return acknowledgement(message)
 
 
 class Complaints:
-    """In the log, of others' messages: of each event one in a second, the next one says how many were left out. No flood goes on there."""
+    """Logs complaints about messages of others: one a second for each event, with the number of those left out."""
 
     def __init__(self) -> None:
         self._last: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""The one WebSocket to the IM server: opened again whenever it is lost, until nobody wants it any more."""
+"""The WebSocket to the IM server. It is reopened whenever it is lost."""
 
 import asyncio
 import time
@@ -18,20 +18,20 @@ from toolagent.contracts.im import ImMessage
 
 _OPEN_S, _CLOSE_S = 10.0, 2.0
 _LIVED_S = 30.0
-"""A connection that held so long was a good one."""
+"""A connection that lasted so long resets the pauses."""
 
 _REFUSED = (401, 403)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Receive = Callable[[str | bytes], Awaitable[ImMessage | None]]
-"""Takes a frame; returns what is said to the server about it. Raises OSError when it cannot be kept."""
+"""Takes a frame, and returns the response to the server. Raises OSError if the frame cannot be kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Where the server is, and what is agreed with it. `longest_pause_s` is between attempts; without heartbeat for twice
-    `heartbeat_s` the connection counts as lost."""
+    """The address of the server, and options. `longest_pause_s` is between attempts. After twice `heartbeat_s` without a heartbeat
+    the connection counts as lost."""
 
     url: str
     contact_id: str = "tool_agent"
@@ -42,33 +42,33 @@ class Line:
 
     @property
     def shown(self) -> str:
-        """Who it is where, without a query, which may be secret."""
+        """Server and contact id, without the query, which may be secret."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc} as {self.contact_id}"
 
     @property
     def address(self) -> str:
-        """With the contact id in its query."""
+        """The URL, with the contact id in its query."""
         parts = urlsplit(self.url)
         query = "&".join(filter(None, (parts.query, urlencode({"contact_id": self.contact_id}))))
         return urlunsplit(parts._replace(path=parts.path or "/", query=query))
 
 
 class Connection:
-    """What comes is given to `receive` one after the other; what is in the outbox is sent."""
+    """Gives frames to `receive`, one after the other, and sends the messages of the outbox."""
 
     def __init__(self, line: Line, outbox: Outbox, receive: Receive) -> None:
         self._line, self._outbox, self._receive = line, outbox, receive
         self._pauses = Pauses(line.longest_pause_s)
         self.since: datetime | None = None
-        """When it was opened; None while there is none."""
+        """When the connection was opened; None while there is none."""
 
     def made_progress(self) -> None:
-        """Something came over it that had not come before: the next attempt is made soon."""
+        """Something new came over the connection, so the next attempt is made soon."""
         self._pauses.reset()
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         while True:
             began = time.monotonic()
             lost = await self._connected()
@@ -79,7 +79,7 @@ class Connection:
             await asyncio.sleep(pause_s)
 
     async def _connected(self) -> str:
-        """Open it and use it until it is lost. Returns why."""
+        """Opens the connection, and uses it until it is lost. Returns why."""
         line = self._line
         try:
             async with connect(
@@ -120,4 +120,4 @@ class Connection:
             while True:
                 await socket.send(written(await self._outbox.next(), self._line.max_frame_bytes))
         except WebSocketException:
-            return  # the receiving side meets it too, and says why
+            return  # the receiving side meets the same error, and reports it

@@ -1,4 +1,4 @@
-"""The service's conversations, as the windows need them: what answers, and what is said without being asked."""
+"""Connects the windows to the chats of the service: their answers, and their notices."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -13,7 +13,7 @@ from toolagent.contracts.chats import ChatMessage, ChatReply
 
 _LOOK_S = 1.0
 _OVERLAP = timedelta(seconds=60)
-"""What was written down so long ago may only be committed now, or by a host whose clock is behind."""
+"""A notice may be committed so late, or by a host whose clock is so far behind."""
 
 
 class Chats(Protocol):
@@ -23,16 +23,13 @@ class Chats(Protocol):
 
 
 class ConversationAnswers:
-    """Keeps `Answering`: the conversation writes messages and answers down, each once for its id.
-
-    `passing` is the type of those refusals that pass.
-    """
+    """An `Answering`: chats record messages and answers, each once for its id. `passing` is the type of temporary refusals."""
 
     def __init__(self, chats: Chats, max_message_bytes: int, passing: str) -> None:
         self._chats, self._max_message_bytes, self._passing = chats, max_message_bytes, passing
 
     async def answer(self, chat_id: str, message_id: str, text: str) -> str:
-        """Raises Unanswerable, and ChatUnreachableError and ChatRefusedError when it is to be asked again."""
+        """Raises Unanswerable; ChatUnreachableError and ChatRefusedError if another attempt may succeed."""
         if (size := len(text.encode())) > self._max_message_bytes:
             raise Unanswerable(f"content: It has {size} bytes; a message may have at most {self._max_message_bytes}. Shorten it.")
         try:
@@ -44,7 +41,7 @@ class ConversationAnswers:
 
 
 class ConversationNotices:
-    """Keeps `Notices`. A position is a time; what is found in the overlap is told once by each stream."""
+    """A `Notices` whose positions are times. Each stream tells a notice of the overlap once."""
 
     def __init__(self, sayings: ChatSayings, look_s: float = _LOOK_S) -> None:
         self._sayings, self._look_s = sayings, look_s
@@ -62,7 +59,7 @@ class ConversationNotices:
                 if (chat_id, key) not in told:
                     told[chat_id, key] = at
                     yield Notice(chat_id, key, text, at.isoformat())
-            # Hours without a notice must not make the look ever longer.
+            # The range of the query must not grow while there are no notices.
             since = max(since, looked_at)
             told = {name: at for name, at in told.items() if at >= since - 2 * _OVERLAP}
             await asyncio.sleep(self._look_s)

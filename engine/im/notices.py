@@ -1,4 +1,4 @@
-"""What chats say by themselves, such as that a tool is made: taken to the windows of those that have one."""
+"""Delivers notices of chats, such as the end of a task, to their windows."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """`key` names it within its chat; `position` says where the stream goes on after it."""
+    """`key` identifies the notice within its chat; the stream continues after `position`."""
 
     chat_id: str
     key: str
@@ -28,37 +28,37 @@ class Notice:
 
 class Notices(Protocol):
     async def latest(self) -> str:
-        """The position now."""
+        """The current position."""
         ...
 
     def after(self, position: str) -> AsyncIterator[Notice]:
-        """What all chats say by themselves from then on, without end; one may come again.
+        """The notices of all chats after that position, without end. A notice may come twice.
 
-        Raises whatever keeps it from going on; it is asked again then.
+        After any error it is called again.
         """
         ...
 
 
 class NoticeDelivery:
-    """`file` keeps the position, so that nothing is left out over a restart."""
+    """Keeps its position in `file`, so that a restart loses nothing."""
 
     def __init__(self, windows: ChatWindows, outbox: Outbox, notices: Notices, file: Path, *, longest_pause_s: float) -> None:
         self._windows, self._outbox, self._notices, self._file = windows, outbox, notices, file
         self._pauses = Pauses(longest_pause_s)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         while True:
             try:
                 async for notice in self._notices.after(await self._begin()):
                     await self._deliver(notice)
                     self._pauses.reset()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the stream is asked again from where it was
+            except Exception as error:  # noqa: BLE001 - the stream continues from its position
                 _log.warning("im_notices_interrupted", reason=repr(error))
             await asyncio.sleep(self._pauses.next())
 
     async def _begin(self) -> str:
-        """What was said before the first start of all is not repeated."""
+        """The kept position; at the very first start the current one."""
         if await asyncio.to_thread(self._file.exists):
             return await asyncio.to_thread(self._file.read_text, "utf-8")
         latest = await self._notices.latest()
@@ -66,7 +66,7 @@ class NoticeDelivery:
         return latest
 
     async def _deliver(self, notice: Notice) -> None:
-        """Repeated after a crash it is one message."""
+        """Idempotent: repeated after a crash, it is one message."""
         if (told := await self._windows.say(notice.chat_id, notice.key, notice.text)) is not None:
             self._outbox.add(told)
         await self._keep(notice.position)

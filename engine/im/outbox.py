@@ -1,4 +1,4 @@
-"""What is to be sent: kept until it is acknowledged, and sent again over each new connection."""
+"""Messages to send: kept until they are acknowledged, and sent again over each new connection."""
 
 import asyncio
 from collections import deque
@@ -7,7 +7,7 @@ from toolagent.contracts.im import ImMessage
 
 
 class Outbox:
-    """In the order in which it was added. It is as long as the windows' entries are many: what they drop is removed."""
+    """Ordered by addition. The windows bound its length: they remove what they drop."""
 
     def __init__(self) -> None:
         self._kept: dict[str, ImMessage] = {}
@@ -15,7 +15,7 @@ class Outbox:
         self._more = asyncio.Event()
 
     def add(self, message: ImMessage) -> None:
-        """A message that is there already stays where it is."""
+        """A message that is in the outbox already keeps its place."""
         if message.id not in self._kept:
             self._kept[message.id] = message
             self._unsent.append(message.id)
@@ -28,13 +28,13 @@ class Outbox:
         self._kept.pop(message_id, None)
 
     def rewind(self) -> None:
-        """A new connection: nobody knows what arrived over the one before."""
+        """Sends everything again over a new connection: it is unknown what arrived over the last one."""
         self._unsent = deque(self._kept)
         if self._unsent:
             self._more.set()
 
     async def next(self) -> ImMessage:
-        """The next one that is not sent over this connection."""
+        """Waits for the next message that was not sent over this connection."""
         while True:
             while self._unsent:
                 if (message := self._kept.get(self._unsent.popleft())) is not None:

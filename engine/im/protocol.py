@@ -1,4 +1,4 @@
-"""Reading messages off the wire, and writing those that follow from them."""
+"""Reads messages from the wire, and writes their answers."""
 
 import hashlib
 import re
@@ -16,7 +16,7 @@ _RULE = "It has 1 to 200 characters, and no control characters."
 
 
 class NotAMessage(ValueError):
-    """What came is no message; the text says why."""
+    """The frame is no message; the text says why."""
 
 
 def read_message(frame: str | bytes) -> ImMessage:
@@ -30,7 +30,7 @@ def read_message(frame: str | bytes) -> ImMessage:
 
 
 def refusal_of(message: ImMessage, contact_id: str) -> str | None:
-    """Why a `chat` cannot be answered, with what to do; None when it can."""
+    """Why a `chat` is refused, with a remedy; None if it is not."""
     if message.receiver != contact_id:
         return f"receiver: {message.receiver!r} is not here; this is {contact_id!r}."
     if not message.content.strip():
@@ -43,12 +43,12 @@ def refusal_of(message: ImMessage, contact_id: str) -> str | None:
 
 
 def key_of(message: ImMessage) -> str:
-    """Of a message of anybody: two senders may choose the same id."""
+    """A key across senders: two senders may choose the same id."""
     return f"im-{_hash(message.sender, message.id)}"
 
 
 def reply_to(message: ImMessage, chat_id: str, content: str) -> ImMessage:
-    """From the window that answers to the chat that asked. The same message has one reply, whenever it is written."""
+    """The reply from the window to the chat that asked. Its id follows from the message, so there is one reply."""
     return ImMessage(
         id=f"reply-{_hash(key_of(message), chat_id)}",
         sender=message.receiver,
@@ -62,7 +62,7 @@ def reply_to(message: ImMessage, chat_id: str, content: str) -> ImMessage:
 
 
 def notice_to(partner: ImMessage, chat_id: str, key: str, content: str) -> ImMessage:
-    """To whoever sent `partner`. The same key is one message."""
+    """A notice to the sender of `partner`. Its id follows from the key."""
     reply = reply_to(partner, chat_id, content)
     return reply.model_copy(update={"id": f"notice-{_hash(chat_id, key)}", "type": ImType.NOTICE})
 
@@ -83,15 +83,15 @@ def refusal(message: ImMessage, reason: str) -> ImMessage:
 
 
 def settles(told: ImMessage, sent: ImMessage) -> bool:
-    """Whether an `ack` or `error` is from the one that the message was sent to: others may not speak for it."""
+    """Whether an `ack` or `error` comes from the receiver of the message: no one else may settle it."""
     return told.id == sent.id and told.sender == sent.receiver
 
 
 def written(message: ImMessage, most_bytes: int) -> str:
-    """As it is sent: in a frame of at most `most_bytes`, so the end of a long text is cut off."""
+    """The frame, of at most `most_bytes`: the end of a long text is cut off."""
     text, content = message.model_dump_json(exclude_none=True), message.content
     while content and (size := len(text.encode())) > most_bytes:
-        # Each pass comes nearer: how long a text is as JSON depends on what is in it.
+        # Each pass comes nearer: the JSON length of a text depends on its characters.
         content = content[: min(len(content) - 1, len(content) * most_bytes // size)]
         text = message.model_copy(update={"content": content + _CUT}).model_dump_json(exclude_none=True)
     return text

@@ -1,4 +1,4 @@
-"""What an agent may do with the windows: functions with a description and the schema of their arguments, for a model to call."""
+"""Functions over the windows for a model: description, schema of the arguments, and code."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from toolagent.core.failures import ImKeyUsedError, ImUseRefusedError
 _MOST_READ = 50
 
 _MOST_CHARACTERS = 32_768
-"""Of a message: as JSON they fit a frame of the usual size, whatever they are."""
+"""Of a message: so many characters fit a frame of the usual size in any JSON form."""
 
 A = TypeVar("A", bound="Arguments")
 
@@ -45,7 +45,7 @@ class ImFunction(Generic[A]):
     do: Callable[[ImClient, A, str], Awaitable[dict[str, JsonValue]]]
 
     async def run(self, client: ImClient, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
-        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError, ImKeyUsedError."""
+        """Runs once for each `use`. Raises ImUseRefusedError, ImKeyUsedError."""
         try:
             arguments = self.arguments.model_validate(given)
         except ValidationError as error:
@@ -84,7 +84,7 @@ _FUNCTIONS: tuple[ImFunction[Any], ...] = (
 
 
 class ImFunctions:
-    """Those above, for the windows of one client."""
+    """The functions for the windows of one client."""
 
     def __init__(self, client: ImClient) -> None:
         self._client = client
@@ -97,7 +97,7 @@ class ImFunctions:
         )
 
     async def run(self, name: str, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
-        """`use` names this use: repeated, it is done once. Raises ImUseRefusedError, ImKeyUsedError, OSError."""
+        """Runs once for each `use`. Raises ImUseRefusedError, ImKeyUsedError, OSError."""
         function = next((one for one in _FUNCTIONS if one.name == name), None)
         if function is None:
             raise ImUseRefusedError(f"There is no function {name[:80]!r}; there are: {', '.join(one.name for one in _FUNCTIONS)}.")

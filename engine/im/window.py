@@ -1,9 +1,10 @@
-"""The window of one chat: a folder with what is still to be done, and with what was said.
+"""The window of one chat: a folder with its pending work and its messages.
 
-`pending.json` is written first and in one piece, then `chatbox.jsonl`: what a crash keeps from the second is written there from the first.
+`pending.json` is replaced first, atomically, then `chatbox.jsonl` is appended: after a crash the first restores the second.
 """
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
@@ -19,20 +20,20 @@ from toolagent.contracts.im import ImMessage
 PENDING, CHATBOX = "pending.json", "chatbox.jsonl"
 
 _MOST_TOLD = 100
-"""Answers and notices that wait for an acknowledgement: `chatbox.jsonl` has the older ones."""
+"""Answers and notices that wait for an acknowledgement. Older ones remain in `chatbox.jsonl`."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Entry(Contract):
-    """`asked` waits for its answer while there is no `told`, which waits for its acknowledgement."""
+    """`asked` waits for an answer until there is `told`, which waits for an acknowledgement."""
 
     asked: ImMessage | None = None
     told: ImMessage | None = None
 
     @property
     def size(self) -> int:
-        """Characters."""
+        """In characters."""
         return sum(len(message.content) for message in (self.asked, self.told) if message)
 
 
@@ -44,9 +45,9 @@ class Pending(Contract):
 
 
 class ChatWindow:
-    """Blocks; raises OSError, and is then as before. One at a time may use it.
+    """Blocks; raises OSError, and is then unchanged. Not thread-safe.
 
-    An answer or notice that waits for its acknowledgement no more is added to `dropped`.
+    An answer or notice that no longer waits for an acknowledgement is added to `dropped`.
     """
 
     def __init__(self, folder: Path, pending: Pending, dropped: list[ImMessage] | None = None) -> None:
@@ -58,7 +59,7 @@ class ChatWindow:
 
     @classmethod
     def opened(cls, root: Path, chat_id: str, dropped: list[ImMessage] | None = None) -> Self:
-        """The folder is made if need be."""
+        """Opens the window, and creates its folder if it is missing."""
         folder = folder_of(root, chat_id)
         pending = read_pending(folder) or Pending(chat_id=chat_id)
         if not (folder / PENDING).exists():
@@ -69,7 +70,7 @@ class ChatWindow:
 
     @property
     def waiting(self) -> tuple[ImMessage, ...]:
-        """Those to be answered, in the order in which they came."""
+        """Messages that wait for an answer, in order of arrival."""
         return tuple(entry.asked for entry in self.entries if entry.asked and not entry.told)
 
     @property
@@ -78,20 +79,20 @@ class ChatWindow:
 
     @property
     def size(self) -> int:
-        """Characters that wait."""
+        """Characters of all entries."""
         return sum(entry.size for entry in self.entries)
 
     @property
     def told_size(self) -> int:
-        """Those of them that only wait for an acknowledgement."""
+        """Characters of entries that only wait for an acknowledgement."""
         return sum(entry.size for entry in self.entries if entry.told)
 
     def __contains__(self, message: ImMessage) -> bool:
-        """Whether it is one of the last thousand here."""
+        """Whether the message is one of the last thousand here."""
         return message in self._opened_box
 
     def take(self, message: ImMessage) -> bool:
-        """Whether it is new."""
+        """Adds the message. False: it is not new."""
         if message in self:
             return False
         self._change((*self.entries, Entry(asked=message)), message)
@@ -102,7 +103,7 @@ class ChatWindow:
         self._change((*others, Entry(asked=asked, told=told)), told)
 
     def unsaid(self, key: str, content: str) -> ImMessage | None:
-        """What is to be said to whoever asked last; None where nobody has, or where it was said under this key before."""
+        """The notice to the last sender; None if there is none, or if the key was used before."""
         told = self._notice(key, content)
         return None if told is None or told in self._opened_box else told
 
@@ -110,26 +111,20 @@ class ChatWindow:
         self._change((*self.entries, Entry(told=told)), told)
 
     def has_said_otherwise(self, key: str, content: str) -> bool:
-        """Whether something else was said under this key."""
+        """Whether the key was used for another content."""
         told = self._notice(key, content)
         return told is not None and self._opened_box.has_otherwise(told)
 
     def settle(self, told_id: str) -> None:
-        """It was acknowledged, or refused for good."""
+        """Removes an answer that was acknowledged, or finally refused."""
         self._change(tuple(entry for entry in self.entries if entry.told is None or entry.told.id != told_id))
 
     def drop(self, characters: int) -> None:
-        """The oldest answers and notices that wait for an acknowledgement, until so many characters are free or none of them is left."""
-        kept: list[Entry] = []
-        for entry in self.entries:
-            if entry.told and characters > 0:
-                characters -= entry.size
-            else:
-                kept.append(entry)
-        self._change(tuple(kept))
+        """Drops the oldest answers and notices that wait for an acknowledgement, until so many characters are free."""
+        self._change(_without_oldest(self.entries, characters, lambda entry: entry.size))
 
     def last(self, count: int) -> tuple[ImMessage, ...]:
-        """What was said last, the oldest of it first."""
+        """The last messages, the oldest first."""
         return self._opened_box.last(count)
 
     def _notice(self, key: str, content: str) -> ImMessage | None:
@@ -143,7 +138,8 @@ class ChatWindow:
         return self._box
 
     def _change(self, entries: tuple[Entry, ...], said: ImMessage | None = None) -> None:
-        entries = _bounded(entries)
+        too_many = sum(entry.told is not None for entry in entries) - _MOST_TOLD
+        entries = _without_oldest(entries, too_many, lambda _: 1)
         pending = Pending(chat_id=self.chat_id, entries=entries)
         write_lasting(self._folder / PENDING, pending.model_dump_json(exclude_none=True).encode())
         if said is not None:
@@ -159,25 +155,24 @@ class ChatWindow:
                     self._opened_box.append(message)
 
 
-def _bounded(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """Without the oldest of too many that are told."""
-    too_many = sum(entry.told is not None for entry in entries) - _MOST_TOLD
+def _without_oldest(entries: tuple[Entry, ...], surplus: int, size: Callable[[Entry], int]) -> tuple[Entry, ...]:
+    """The entries without the oldest that are told, until the `surplus` is gone."""
     kept: list[Entry] = []
     for entry in entries:
-        if entry.told and too_many > 0:
-            too_many -= 1
+        if entry.told and surplus > 0:
+            surplus -= size(entry)
         else:
             kept.append(entry)
     return tuple(kept)
 
 
 def folder_of(root: Path, chat_id: str) -> Path:
-    """Hashed: a chat id may hold what a file name may not."""
+    """A hash as name, because a chat id may contain characters that a file name may not."""
     return root / hashlib.sha256(chat_id.encode()).hexdigest()[:32]
 
 
 def read_pending(folder: Path) -> Pending | None:
-    """None where there is none. One that cannot be read is set aside, so that the window can be used on."""
+    """None if there is none. A damaged one is set aside, so that the window stays usable."""
     path = folder / PENDING
     try:
         return Pending.model_validate_json(path.read_bytes())

@@ -1,4 +1,4 @@
-"""All windows of the state directory, those used last in memory."""
+"""All windows of the state directory; recently used ones are in memory."""
 
 import asyncio
 import time
@@ -19,20 +19,20 @@ _MOST_IN_A_WINDOW = 100
 """Messages that wait for an answer."""
 
 _MOST_CHARACTERS = 64 << 20
-"""In all windows together."""
+"""Of all windows together."""
 
 _REST_S = 3_600.0
-"""A message may be on its way to its chat, or come again."""
+"""A message may be on its way to its chat for so long, or come again."""
 
 Known = Callable[[Sequence[str]], Awaitable[frozenset[str]]]
-"""Those of some chats that are there."""
+"""Returns those of the given chats that exist."""
 
 T = TypeVar("T")
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _MOST_BROADCASTS = 100
-"""That are not in all their windows yet. Whoever never sends one again leaves it here."""
+"""Broadcasts that are not in all their windows yet. A sender that never repeats one leaves it here."""
 
 _BROADCASTS: TypeAdapter[dict[str, tuple[str, ...]]] = TypeAdapter(dict[str, tuple[str, ...]])
 
@@ -42,19 +42,19 @@ class WindowFull(Exception):
 
 
 class ChatWindows:
-    """In `root`, which no other process uses. One thing is done at a time. Raises OSError.
+    """Uses `root` alone, one operation at a time. Raises OSError.
 
-    `most` windows are known, and get what is for all: those that were used last. The others are opened when their chat is named.
-    `dropped` is told the id of each answer or notice whose acknowledgement is not waited for any more.
+    The `most` recently used windows are open, and get broadcasts. Others are opened when a message names their chat. `dropped` gets the
+    id of each answer or notice that no longer waits for an acknowledgement.
     """
 
     def __init__(self, root: Path, most: int = 1_000, dropped: Callable[[str], None] = lambda _: None) -> None:
         self._root, self._most, self._dropped = root, most, dropped
         self._broadcasts = Broadcasts(root / "for_all.json")
         self._open: dict[str, ChatWindow] = {}
-        """Those used last at the end. Copied before it is gone through: a thread may change it."""
+        """The last used at the end. Copy it before iterating: a thread may change it."""
         self._unheeded: list[ImMessage] = []
-        """What the windows have dropped and `dropped` is not told of yet."""
+        """Dropped messages that `dropped` was not told of yet."""
         self._turn = asyncio.Lock()
 
     @property
@@ -62,49 +62,46 @@ class ChatWindows:
         return tuple(self._open)
 
     async def load(self) -> None:
-        """Those that are there. All that have something to do are among them."""
+        """Opens existing windows, all with pending work among them."""
         for window in await self._exclusively(self._loaded):
             self._open[window.chat_id] = window
 
     async def take(self, message: ImMessage) -> tuple[str, ...]:
-        """The chats for which it is new. Raises WindowFull: then it is in none."""
+        """Adds a message. Returns the chats where it is new. Raises WindowFull: then it is in none."""
         return await self._exclusively(lambda: self._take(message))
 
     async def answer(self, chat_id: str, asked: ImMessage, told: ImMessage) -> None:
         await self._exclusively(lambda: self._open[chat_id].answer(asked, told))
 
     async def say(self, chat_id: str, key: str, content: str) -> ImMessage | None:
-        """What is said to whoever asked last in that window; None where there is no such window, or where it was said before.
-
-        Raises WindowFull.
-        """
+        """The notice to the last sender in that window; None if there is no such window, or if it was said before. Raises WindowFull."""
         return await self._exclusively(lambda: self._say(chat_id, key, content))
 
     async def has_said_otherwise(self, chat_id: str, key: str, content: str) -> bool:
-        """Whether something else was said under that key in that window, among the last thousand messages there."""
+        """Whether the key was used for another content in the last thousand messages of that window."""
         return await self._exclusively(lambda: bool((window := self._found(chat_id)) and window.has_said_otherwise(key, content)))
 
     async def settle(self, chat_id: str, told_id: str) -> None:
         await self._exclusively(lambda: window.settle(told_id) if (window := self._open.get(chat_id)) else None)
 
     async def last(self, chat_id: str, count: int) -> tuple[ImMessage, ...]:
-        """What was said last in that window, the oldest of it first; nothing where there is no such window."""
+        """The last messages of that window, the oldest first; empty if there is no such window."""
         return await self._exclusively(lambda: window.last(count) if (window := self._found(chat_id)) else ())
 
     async def forget_gone(self, known: Known, rest_s: float = _REST_S) -> None:
-        """Remove those whose chats are not known any more, with what was said in them: where nothing waits and nobody spoke for so long."""
+        """Removes windows of unknown chats, with their messages, if nothing waits in them and they rested for `rest_s` seconds."""
         folders = await asyncio.to_thread(lambda: [path.parent for path in self._root.glob(f"*/{PENDING}")])
         idle = await asyncio.to_thread(lambda: [pending.chat_id for folder in folders if (pending := _idle(folder, rest_s))])
         for chat_id in frozenset(idle) - await known(idle):
             await self._exclusively(partial(self._remove, chat_id, rest_s))
 
     def next_waiting(self, chat_id: str) -> ImMessage | None:
-        """What is to be answered first in that window."""
+        """The first message to answer in that window."""
         window = self._open.get(chat_id)
         return next(iter(window.waiting), None) if window else None
 
     def waiting(self, chat_id: str) -> int:
-        """How many messages wait for their answer in that window."""
+        """The number of messages that wait for an answer in that window."""
         return len(window.waiting) if (window := self._open.get(chat_id)) else 0
 
     def unacknowledged(self) -> tuple[ImMessage, ...]:
@@ -112,7 +109,7 @@ class ChatWindows:
 
     async def _exclusively(self, work: Callable[[], T]) -> T:
         async with self._turn:
-            # A thread cannot be cancelled: whoever comes next would meet it at work.
+            # A thread cannot be cancelled, so wait: the next operation must not meet it at work.
             working = asyncio.ensure_future(asyncio.to_thread(work))
             try:
                 return await asyncio.shield(working)
@@ -140,7 +137,7 @@ class ChatWindows:
         if _idle(folder, rest_s) is None:
             return
         self._open.pop(chat_id, None)
-        # By this file the folder is found: if it dies on the way, it is found again.
+        # This file last: the folder is found by it, so an interrupted removal is repeated.
         for path in sorted(folder.iterdir(), key=lambda path: path.name == PENDING):
             path.unlink()
         folder.rmdir()
@@ -173,11 +170,11 @@ class ChatWindows:
         if not self._open:  # the first window of all
             return [self._opened(next(name for name in (message.sender_chat_id, message.sender, "im") if name and CHAT_ID.fullmatch(name)))]
         windows = [*self._open.values()]
-        # Those opened since it came first are not asked.
+        # Windows that were opened after it first came do not get it.
         return [window for window in windows if message in window] or windows
 
     def _make_room(self, characters: int) -> None:
-        """Answers that nobody acknowledges give way, first those of the window that has most of them."""
+        """Drops unacknowledged answers, first those of the window that has most of them."""
         windows = self._open.values()
         if sum(window.size - window.told_size for window in windows) + characters > _MOST_CHARACTERS:
             raise WindowFull("Too much waits to be answered here. Send it again later.")
@@ -198,7 +195,7 @@ class ChatWindows:
 
 
 def _idle(folder: Path, rest_s: float) -> Pending | None:
-    """Its `pending.json`, if that is empty and was so for `rest_s` seconds."""
+    """The `pending.json` of the folder, if it has been empty for `rest_s` seconds."""
     try:
         changed_at = (folder / PENDING).stat().st_mtime
     except FileNotFoundError:
@@ -208,9 +205,9 @@ def _idle(folder: Path, rest_s: float) -> Pending | None:
 
 
 class Broadcasts:
-    """Messages for several windows that are not in all of them yet: sent again, each goes to those that it was meant for at first.
+    """Broadcasts that are not in all their windows yet. When one is sent again, it goes to the same windows.
 
-    `file` holds the chats of each by the key of its message. Blocks; raises OSError, and is then as before.
+    `file` has the chats of each, by message key. Blocks; raises OSError, and is then unchanged.
     """
 
     def __init__(self, file: Path) -> None:
@@ -218,14 +215,14 @@ class Broadcasts:
         self._begun: dict[str, tuple[str, ...]] = {}
 
     def load(self) -> None:
-        """A file that is damaged is as none."""
+        """A damaged file counts as empty."""
         try:
             self._begun = _BROADCASTS.validate_json(self._file.read_bytes())
         except (FileNotFoundError, ValidationError):
             self._begun = {}
 
     def chats_of(self, message: ImMessage) -> tuple[str, ...]:
-        """Nothing when it is in all its windows, or not begun."""
+        """Empty if the message is in all its windows, or is no broadcast."""
         return self._begun.get(key_of(message), ())
 
     def begin(self, message: ImMessage, chat_ids: tuple[str, ...]) -> None:

@@ -1,4 +1,4 @@
-"""What every provider of models has to keep, shown by doing it: run over the registry of providers by a test.
+"""The conformance suite of providers of models. A test runs it for each registered provider.
 
 The endpoint plays one conversation for each situation, chosen by the first message, which is the situation's name.
 """
@@ -13,10 +13,10 @@ from engine.roles.provider_options import ProviderOptions
 from toolagent_service.contracts.model import Message, ModelRequest, ModelTurn, Text, ToolOffer, ToolOutcome, ToolUse
 
 MODEL = "scripted-model"
-"""The one model that the endpoint has."""
+"""The only model of the endpoint."""
 
 RETRY_AFTER_S = 7.5
-"""What it asks to wait when it is `RATE_LIMITED`."""
+"""The wait that the endpoint asks for when it is `RATE_LIMITED`."""
 
 _OFFER = ToolOffer(
     name="read_file",
@@ -27,7 +27,7 @@ _LONG_S = 20.0
 
 
 class Situation(StrEnum):
-    """What the endpoint does when the first message says so."""
+    """What the endpoint does."""
 
     TALKS = "it says: Grüß Gott, 世界"
     USES = "it thinks, says something and uses read_file twice, with path main.py and path 测试.py; then it says: done"
@@ -45,12 +45,12 @@ class Situation(StrEnum):
 
 
 class ConformanceFailure(AssertionError):
-    """A provider does not keep what the protocol says."""
+    """A provider breaks the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """How to make the provider, an endpoint with its only key, another that is not there, and how often a situation was asked for."""
+    """How to make the provider, an endpoint and its key, the URL of an `absent` endpoint, and how often a situation was `asked` for."""
 
     make: Callable[[ProviderOptions], ModelProvider]
     endpoint: str
@@ -85,6 +85,13 @@ async def _failure(subject: Subject, situation: Situation, options: ProviderOpti
             _must(subject.key not in shown, f"The key is shown: {shown}")
         return failure
     raise ConformanceFailure(f"{situation.value}: it should have failed, but gave {turn!r}.")
+
+
+async def _busy(subject: Subject, situation: Situation, kind: BusyKind, **changes: str | float | None) -> ModelBusy:
+    failure = await _failure(subject, situation, _options(subject, **changes))
+    if isinstance(failure, ModelBusy) and failure.kind is kind:
+        return failure
+    raise ConformanceFailure(f"{situation.value}: expected {kind}, got {failure!r}.")
 
 
 def _must(holds: bool, what: str) -> None:
@@ -131,43 +138,41 @@ async def _knows_what_is_busy(subject: Subject) -> None:
         Situation.FAILS_LATE: BusyKind.OVERLOADED,
     }
     for situation, kind in expected.items():
-        failure = await _failure(subject, situation, _options(subject))
-        _must(isinstance(failure, ModelBusy) and failure.kind is kind, f"{situation.value}: expected {kind}, got {failure!r}.")
+        await _busy(subject, situation, kind)
         _must(subject.asked(situation) == 1, f"{situation.value}: it must be asked once, others try again.")
 
 
 async def _hears_how_long_to_wait(subject: Subject) -> None:
-    failure = await _failure(subject, Situation.RATE_LIMITED, _options(subject))
-    _must(isinstance(failure, ModelBusy) and failure.retry_after_s == RETRY_AFTER_S, f"What the server asks for is lost: {failure!r}.")
+    busy = await _busy(subject, Situation.RATE_LIMITED, BusyKind.RATE_LIMIT)
+    _must(busy.retry_after_s == RETRY_AFTER_S, f"The wait that the server asks for is lost: {busy!r}.")
 
 
 async def _knows_what_is_paid_for_all_the_same(subject: Subject) -> None:
-    failure = await _failure(subject, Situation.CUT, _options(subject))
-    _must(isinstance(failure, ModelBusy) and failure.usage is not None and failure.usage.read > 0, f"Tokens are lost: {failure!r}.")
+    busy = await _busy(subject, Situation.CUT, BusyKind.CUT)
+    _must(busy.usage is not None and busy.usage.read > 0, f"Tokens are lost: {busy!r}.")
 
 
 async def _does_not_wait_for_ever(subject: Subject) -> None:
-    failure = await _failure(subject, Situation.SILENT, _options(subject, silence_s=0.2))
-    _must(isinstance(failure, ModelBusy) and failure.kind is BusyKind.TIMEOUT, f"Expected a time-out, got {failure!r}.")
+    await _busy(subject, Situation.SILENT, BusyKind.TIMEOUT, silence_s=0.2)
 
 
 async def _knows_what_is_not_there(subject: Subject) -> None:
-    failure = await _failure(subject, Situation.TALKS, _options(subject, base_url=subject.absent))
-    _must(isinstance(failure, ModelBusy) and failure.kind is BusyKind.CONNECTION, f"Expected no connection, got {failure!r}.")
+    await _busy(subject, Situation.TALKS, BusyKind.CONNECTION, base_url=subject.absent)
 
 
 async def _knows_what_is_refused(subject: Subject) -> None:
     talks = Situation.TALKS
-    expected = [
-        (talks, _options(subject, api_key=None, base_url=None), RefusedKind.NO_KEY, "TOOL_AGENT_MODEL_API_KEY"),
-        (talks, _options(subject, api_key=f"not-{subject.key[::-1]}"), RefusedKind.UNAUTHENTICATED, "TOOL_AGENT_MODEL_API_KEY"),
-        (talks, _options(subject, model="no-such-model"), RefusedKind.NOT_FOUND, "TOOL_AGENT_MODEL"),
-        (talks, _options(subject, base_url=f"{subject.endpoint}/nowhere"), RefusedKind.NOT_FOUND, "TOOL_AGENT_MODEL_BASE_URL"),
-        (Situation.FORBIDDEN, _options(subject), RefusedKind.FORBIDDEN, "TOOL_AGENT_MODEL"),
-        (Situation.INVALID, _options(subject), RefusedKind.BAD_REQUEST, "TOOL_AGENT_MODEL"),
+    expected: list[tuple[Situation, RefusedKind, str, dict[str, str | float | None]]] = [
+        (talks, RefusedKind.NO_KEY, "_API_KEY", {"api_key": None, "base_url": None}),
+        (talks, RefusedKind.UNAUTHENTICATED, "_API_KEY", {"api_key": f"not-{subject.key[::-1]}"}),
+        (talks, RefusedKind.NOT_FOUND, "", {"model": "no-such-model"}),
+        (talks, RefusedKind.NOT_FOUND, "_BASE_URL", {"base_url": f"{subject.endpoint}/nowhere"}),
+        (Situation.FORBIDDEN, RefusedKind.FORBIDDEN, "", {}),
+        (Situation.INVALID, RefusedKind.BAD_REQUEST, "", {}),
     ]
-    for situation, options, kind, setting in expected:
-        failure = await _failure(subject, situation, options)
+    for situation, kind, ending, changes in expected:
+        setting = f"TOOL_AGENT_MODEL{ending}"
+        failure = await _failure(subject, situation, _options(subject, **changes))
         _must(isinstance(failure, ModelRefused) and failure.kind is kind, f"Expected {kind}, got {failure!r}.")
         _must(setting in failure.message, f"{kind}: it must name {setting}, but says {failure.message!r}.")
 

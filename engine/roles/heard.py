@@ -1,4 +1,4 @@
-"""What a model writes, heard as it is written."""
+"""Listeners to the text of a model while it is written."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,17 @@ from toolagent.contracts.chats import Chunk
 
 
 class Heard:
-    """By nobody: most roles wait for the whole of an answer."""
+    """Ignores the text: most roles wait for the whole answer."""
 
     def hear(self, text: str) -> None:
-        """A piece more."""
+        """Takes a piece of text."""
 
     async def rest(self) -> Sequence[Chunk]:
-        """What nobody was told so far. The model is done; who asks may tell it, and then says so."""
+        """The text that was not written yet, after the model is done. A caller that writes it calls `was_told`."""
         return ()
 
     async def write(self) -> None:
-        """Tell the rest now."""
+        """Writes the rest."""
 
     def was_told(self) -> None:
-        """The rest was."""
+        """The caller has written the rest."""

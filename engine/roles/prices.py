@@ -1,4 +1,4 @@
-"""What models cost: a file of prices, looked up by the name of a model."""
+"""Prices of models, from a file."""
 
 import re
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ _DATED = re.compile(r"[-@]\d{8}$")
 
 
 class PriceFileError(ValueError):
-    """The file cannot be used; the message names it, the place in it and the cause."""
+    """The file is unusable; the message names it, the place in it and the cause."""
 
 
 class _Strict(BaseModel):
@@ -23,7 +23,7 @@ class _Strict(BaseModel):
 
 
 class _Entry(_Strict):
-    """A price and the names that it is for: shell patterns (`*`, `?`), without the date that a name may end with."""
+    """A price, and the names of its models as shell patterns (`*`, `?`). The date at the end of a name is ignored."""
 
     models: Annotated[tuple[Annotated[str, Field(min_length=1)], ...], Field(min_length=1)]
     price: Price
@@ -38,7 +38,7 @@ class _File(_Strict):
 
 
 class Prices:
-    """The first entry that fits a name holds. A model that none fits has no price, and its turns no cost."""
+    """The first entry that matches a name counts. A model without a match has no price, and its turns no cost."""
 
     def __init__(self, entries: tuple[tuple[str, Price], ...] = ()) -> None:
         self._entries = entries
@@ -60,6 +60,6 @@ class Prices:
         return next((price for pattern, price in self._entries if fnmatchcase(model, pattern) or fnmatchcase(undated, pattern)), None)
 
     def priced(self, turn: ModelTurn, asked: str) -> ModelTurn:
-        """The turn with its cost. An endpoint may call the model by another name than it was `asked` by: that one counts first."""
+        """The turn with its cost. The name in the answer may differ from the one that was `asked` for, which counts first."""
         price = self.of(asked) or self.of(turn.model)
         return turn.model_copy(update={"cost_usd": cost_of(price, turn.usage) if price is not None else None})

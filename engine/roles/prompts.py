@@ -1,4 +1,4 @@
-"""The prompts of the roles: files with a name, known by what they say."""
+"""The prompts of the roles: named files, identified by their text."""
 
 import hashlib
 from dataclasses import dataclass
@@ -6,34 +6,28 @@ from pathlib import Path
 
 
 class PromptMissing(ValueError):
-    """There is no such prompt, or nothing in it; the message names the file."""
+    """The prompt is missing or empty; the message names the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """`version` are the first 12 hex digits of the SHA-256 of its text."""
-
     name: str
     text: str
 
     @property
-    def version(self) -> str:
-        return hashlib.sha256(self.text.encode()).hexdigest()[:12]
-
-    @property
     def label(self) -> str:
-        """`name@version`: what evidence keeps."""
-        return f"{self.name}@{self.version}"
+        """`name@version`, for the evidence. The version are 12 hex digits of the SHA-256 of the text."""
+        return f"{self.name}@{hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
 
 
 class Prompts:
-    """The `*.md` of a folder. A file that is changed holds from the next time it is asked for."""
+    """The `*.md` files of a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, name: str) -> Prompt:
-        """Blocks. Line ends do not count. Raises PromptMissing."""
+        """Blocks. Strips white space around the text. Raises PromptMissing."""
         path = self._folder / f"{name}.md"
         try:
             text = path.read_text("utf-8").strip()

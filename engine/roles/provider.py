@@ -1,8 +1,8 @@
-"""What every provider of models does, and the two ways in which it fails.
+"""The protocol of providers of models, and their failures.
 
 ModelFailure
-├── ModelBusy      later it may work: the same request can be sent again
-└── ModelRefused   repeating is useless until a setting changes; the message says which
+├── ModelBusy      the same request may succeed later
+└── ModelRefused   the request fails until a setting changes; the message names it
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class BusyKind(StrEnum):
     CUT = "cut"
     """The stream ended before the answer was complete."""
     MALFORMED = "malformed"
-    """What came is no answer of the protocol."""
+    """The answer breaks the protocol."""
 
 
 class RefusedKind(StrEnum):
@@ -44,17 +44,15 @@ class ModelFailure(Exception):
 
 
 class ModelBusy(ModelFailure):
-    """`retry_after_s` is what the server asks to wait. `usage` is what is known to be paid for all the same: part of an answer had come."""
+    """`retry_after_s` is the wait that the server asks for. `usage` was paid for a partial answer."""
 
     def __init__(self, kind: BusyKind, message: str, retry_after_s: float | None = None, usage: Usage | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
-        self.retry_after_s = retry_after_s
-        self.usage = usage
+        self.kind, self.retry_after_s, self.usage = kind, retry_after_s, usage
 
 
 class ModelRefused(ModelFailure):
-    """The message says what to do, for instance which setting to look at."""
+    """The message says what to do, for example which setting to check."""
 
     def __init__(self, kind: RefusedKind, message: str) -> None:
         super().__init__(message)
@@ -62,7 +60,7 @@ class ModelRefused(ModelFailure):
 
 
 class TurnCancelled(asyncio.CancelledError):
-    """It was cancelled after part of an answer had come. `usage` is what is known to be paid for all the same."""
+    """The turn was cancelled after part of an answer had come. `usage` was paid for it."""
 
     def __init__(self, usage: Usage) -> None:
         super().__init__()
@@ -70,31 +68,30 @@ class TurnCancelled(asyncio.CancelledError):
 
 
 def unheard(_text: str) -> None:
-    """For who waits for the whole answer."""
+    """Ignores the text, for callers that wait for the whole answer."""
 
 
 class ModelProvider(Protocol):
-    """One model behind one endpoint. May be asked several times at once."""
+    """One model behind one endpoint. It answers several requests at once."""
 
     @property
     def name(self) -> str:
-        """Of the provider, as the registry has it."""
+        """The name of the provider in the registry."""
         ...
 
     @property
     def model(self) -> str:
-        """The name that it is asked for by."""
+        """The name of the model in requests."""
         ...
 
     async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:
         """One turn, without retries.
 
-        While the answer comes, `beat` is told every second or so how far it is, in a few words, and `hear` each piece of its text.
-        `cost_usd` of the turn is None: prices are not the provider's. Cancelling closes the connection. Raises ModelBusy or ModelRefused,
-        or TurnCancelled.
+        While the answer comes, `beat` gets its progress about every second, and `hear` each piece of its text. `cost_usd` of the turn is
+        None, because providers know no prices. Cancelling closes the connection. Raises ModelBusy, ModelRefused, TurnCancelled.
         """
         ...
 
     async def aclose(self) -> None:
-        """Closes its connections."""
+        """Closes the connections."""
         ...

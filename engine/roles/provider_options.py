@@ -1,4 +1,4 @@
-"""What a provider of models is made with."""
+"""Options of a provider of models."""
 
 import re
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ProviderOptions:
-    """Times are in seconds. The key is never shown, nor what may be one in the URL: not in `repr`, not in a message.
+    """Times are in seconds. `repr` and messages show neither the key nor parts of the URL that may be one.
 
-    Without `base_url` it is the provider's own service, which requires a key; your own endpoint need not.
+    Without `base_url` the provider's own service answers, which requires a key. Other endpoints may need none.
     """
 
     model: str
@@ -16,13 +16,13 @@ class ProviderOptions:
     base_url: str | None = None
     connect_s: float = 10.0
     silence_s: float = 300.0
-    """The longest silence. Services send an event every few seconds; a local model reads its prompt in silence."""
+    """The longest silence: services send an event every few seconds, but a local model reads its prompt in silence."""
     beat_s: float = 1.0
     """Between two reports of progress."""
 
     @property
     def endpoint(self) -> str:
-        """The base URL as it may be told: without user name, password and query; empty where it is not set."""
+        """The base URL without user name, password and query; empty if none is set."""
         plain = re.split(r"[?#]", self.base_url or "", maxsplit=1)[0]
         return re.sub(r"^([^/@]*//)?.*@", r"\1", plain)
 

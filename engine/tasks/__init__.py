@@ -1,1 +1,1 @@
-"""Tasks that make or repair tools, and conversations of agents, as the database has them."""
+"""Records of tasks that make or repair tools, and of conversations of agents."""

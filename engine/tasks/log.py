@@ -1,8 +1,10 @@
-"""The log of a task that makes a tool: a line for each thing that people should know of a step."""
+"""The log of a task: lines about its steps for people."""
 
 import hashlib
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+
+from pydantic import JsonValue
 
 from engine.store.events import EventTable
 from engine.store.task_notes import TaskNoteTable
@@ -22,18 +24,17 @@ class TaskLog:
         self._tasks, self._notes, self._events = tasks, notes, events
 
     def telling(self, step: TaskStep, attempt: str, say: Progress) -> AbstractAsyncContextManager[Progress]:
-        """As `engine.tasks.progress.telling`."""
+        """See `engine.tasks.progress.telling`."""
         return telling(self._tasks, step.task_id, attempt, say)
 
     async def inspected(self, step: TaskStep, found: Inspected) -> None:
-        """The links that were removed: the files of the repository do not show them."""
-        links, at = found.inspection.dropped, datetime.now(UTC)
-        if links:
+        """Names the removed links, which the files of the repository do not show."""
+        if links := found.inspection.dropped:
             told = f"[STAGE] taken away, since it leads out of the repository: {', '.join(links)}"
-            await self._notes.write(step.task_id, (NewNote("dropped", TaskNoteKind.STAGE, log_line(at, told), [*links], at),))
+            await self._notes.write(step.task_id, (_note("dropped", TaskNoteKind.STAGE, told, payload=[*links]),))
 
     async def alerted(self, step: TaskStep) -> None:
-        """Why the tool is to be repaired, if an alert says it."""
+        """Tells why the tool is repaired, if there is an alert."""
         tool_id = subject_of(step.spec)
         alert = await self._events.latest_alert(tool_id)
         if alert is not None and isinstance(alert.details, dict):
@@ -41,33 +42,26 @@ class TaskLog:
             await self._notes.write(step.task_id, (NewNote(alert.event_id, TaskNoteKind.HEALTH_ALERT, text, alert.details, alert.at),))
 
     async def building(self, step: BuildStep) -> None:
-        """Which of the ways to build is tried."""
+        """Names the way to build that is tried."""
         if step.plan.found:
-            at = datetime.now(UTC)
-            line = log_line(at, f"[BUILD] trying {step.plan.found}")
-            await self._notes.write(step.task_id, (NewNote(f"build:{_key(step)}", TaskNoteKind.BUILD, line, None, at),))
+            line = f"[BUILD] trying {step.plan.found}"
+            await self._notes.write(step.task_id, (_note(f"build:{_key(step)}", TaskNoteKind.BUILD, line),))
 
     async def built(self, step: BuildStep, outcome: BuildOutcome) -> None:
-        """Of a build without a model: what it left out, or why there is none."""
-        notes = _left_out(step, outcome) if outcome.candidate is not None else (_not_built(step, outcome),)
+        """Tells what a build without a model left out, or why it failed."""
+        key, build = _key(step), TaskNoteKind.BUILD
+        notes = [_note(f"left out:{key}:{at}", build, f"[BUILD] left out: {line}") for at, line in enumerate(outcome.left_out, 1)]
+        if outcome.candidate is None:
+            notes = [_note(f"not built:{key}", build, f"[BUILD] {abridged(outcome.why)}", is_error=True)]
         if notes:
             await self._notes.write(step.task_id, notes)
 
 
-def _left_out(step: BuildStep, outcome: BuildOutcome) -> tuple[NewNote, ...]:
-    at, key = datetime.now(UTC), _key(step)
-    return tuple(
-        NewNote(f"left out:{key}:{number}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] left out: {line}"), None, at)
-        for number, line in enumerate(outcome.left_out, start=1)
-    )
-
-
-def _not_built(step: BuildStep, outcome: BuildOutcome) -> NewNote:
+def _note(key: str, kind: TaskNoteKind, line: str, *, is_error: bool = False, payload: JsonValue = None) -> NewNote:
     at = datetime.now(UTC)
-    why = abridged(outcome.why)
-    return NewNote(f"not built:{_key(step)}", TaskNoteKind.BUILD, log_line(at, f"[BUILD] {why}", is_error=True), None, at)
+    return NewNote(key, kind, log_line(at, line, is_error=is_error), payload, at)
 
 
 def _key(step: BuildStep) -> str:
-    """Of several ways each has lines of its own."""
+    """Each way to build has lines of its own."""
     return f"{step.plan.way}:{hashlib.sha256(step.plan.found.encode()).hexdigest()[:16]}"

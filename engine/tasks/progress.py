@@ -1,4 +1,4 @@
-"""What people see of a step that takes long: the task's progress as it changes, and now and then a line of its log."""
+"""The progress of a long step: recorded as it changes, with a line in the log now and then."""
 
 import asyncio
 import time
@@ -14,22 +14,22 @@ from toolagent_service.agents.coding_log import NewNote, log_line, shown_text
 Progress = Callable[[str], None]
 
 _QUIET_S = 0.5
-"""What ends before this says nothing, as with heartbeats."""
+"""Shorter steps record no progress, as with heartbeats."""
 
 _TELL_S = 1.0
 _LINE_S = 10.0
-"""Between two lines, and before the first: what ends sooner has lines of its own, of stages and of tools that were used."""
+"""Between two lines, and before the first: shorter steps have lines of their stages and uses of tools."""
 
 _LAST_S = 1.0
 _LONGEST = 200
-"""Characters: some of them may be a model's, or a URL from a request, so secrets in them are masked."""
+"""Characters. Secrets are masked, because the text may come from a model or a request."""
 
 
 @asynccontextmanager
 async def telling(tasks: TaskTable, task_id: str, attempt: str, say: Progress, *, line_s: float = _LINE_S) -> AsyncGenerator[Progress]:
-    """Gives what to call with each change, as often as it happens. `say` is called at once; the database is written at intervals.
+    """Gives a function to call with each change. `say` gets each at once, the database at intervals.
 
-    `attempt` identifies this attempt at the step among all attempts at all steps.
+    `attempt` is the key of this attempt, unique among all attempts at all steps.
     """
     telling = _Telling(tasks, task_id, attempt, line_s)
     task = asyncio.create_task(telling.run(), name=f"note progress of {task_id}")
@@ -43,7 +43,7 @@ async def telling(tasks: TaskTable, task_id: str, attempt: str, say: Progress, *
         yield tell
     finally:
         telling.is_over.set()
-        # A write in progress may end; a cancelled step does not wait for a database that is away.
+        # A write in progress may end, but a cancelled step does not wait for a database that is away.
         await asyncio.wait([task], timeout=_LAST_S)
         task.cancel()
         # Its connection goes back to the pool before the step goes on.
@@ -66,7 +66,7 @@ class _Telling:
             pause = _TELL_S
             is_line = time.monotonic() >= self._line_at and self.progress != self._line
             if is_line or self.progress != self._told:
-                # What cannot be written now is followed by the next soon.
+                # The next write follows soon.
                 with suppress(StoreUnavailableError):
                     await self._write(self.progress, is_line=is_line)
 

@@ -1,4 +1,4 @@
-"""What is recorded of a task: its turn to run, its host, its stages and its end."""
+"""Records a task: its slot, its host, its stages and its end."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,7 +20,8 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LONGEST_REASON = 500
 _ELSEWHERE = timedelta(seconds=0.2)
-"""Until another host may take the task that this one does not."""
+"""Pause until another host may take the task."""
+
 
 _ENDINGS: dict[TaskState, Ending] = {
     TaskState.COMPLETED: TaskState.COMPLETED,
@@ -38,16 +39,16 @@ class TaskWaits(Exception):
 
 
 class TaskStates:
-    """Each operation is keyed by the task and may be repeated. `most` tasks run at once, on all hosts together.
+    """Every operation is keyed by the task, and idempotent. At most `most` tasks run at once, on all hosts together.
 
-    No task begins here while the host does not take any (`is_open`).
+    No task begins here unless `is_open`: a draining host takes none.
     """
 
     def __init__(self, tasks: TaskTable, hosts: HostTable, host: str, *, most: int = 2, is_open: Callable[[], bool] = lambda: True) -> None:
         self._tasks, self._hosts, self._host, self._most, self._is_open = tasks, hosts, host, most, is_open
 
     async def begin(self, request: MakeRequest, *, is_first: bool) -> Slot:
-        """Leave for the task to begin, on this host. Raises TaskWaits, TaskConflictError, TaskEndedError."""
+        """Permits the task to begin, on this host. Raises TaskWaits, TaskConflictError, TaskEndedError."""
         if not self._is_open():
             raise TaskWaits(f"The host {self._host!r} drains.", _ELSEWHERE)
         if not await self._claimed(request, is_first=is_first):
@@ -56,7 +57,7 @@ class TaskStates:
         return Slot(host=self._host)
 
     async def host_of(self, step: HostStep) -> Slot:
-        """The same host while it is alive or no other is; else one that is alive. A task that moves is recorded there."""
+        """The same host while it is alive or no other is; else a living one. Records a move of the task."""
         alive = await self._hosts.standings()
         if step.host in alive or not alive:
             return Slot(host=step.host)
@@ -72,7 +73,7 @@ class TaskStates:
 
     async def end(self, step: EndStep) -> None:
         request = step.request
-        # Another request may have this id; its own workflow ends it.
+        # On a conflict the id belongs to another request, whose own workflow ends it.
         with suppress(TaskConflictError):
             await self._tasks.create(begun(request, datetime.now(UTC)))
             await self._tasks.settle(
@@ -82,10 +83,10 @@ class TaskStates:
             _log.info("task_ended", task_id=request.task_id, status=step.status.value, tool_ids=step.tool_ids, reason=reason)
 
     async def _claimed(self, request: MakeRequest, *, is_first: bool) -> bool:
-        """A task that waits long asks often: what is recorded is not written again."""
+        """Writes the row only at the first attempt: a waiting task asks often."""
         if not is_first:
             with suppress(UnknownTaskError):
                 return await self._tasks.claim_slot(request.task_id, self._most, self._host)
-        # Another agent's workflow may start a task without the API: then there is no row yet.
+        # A workflow of another agent may start a task without the API, so without a row.
         await self._tasks.create(begun(request, datetime.now(UTC)))
         return await self._tasks.claim_slot(request.task_id, self._most, self._host)

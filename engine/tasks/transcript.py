@@ -1,4 +1,4 @@
-"""Where conversations of agents are kept: what was said, what came of uses, what turns cost, and the log that people read."""
+"""The tables of conversations of agents: messages, outcomes of uses, costs of turns, and the log."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,19 +15,19 @@ from toolagent_service.contracts.model import ModelTurn
 
 
 class AlsoWritten(Protocol):
-    """What is written with a turn of a model, in one transaction."""
+    """Writes more in the transaction that records a turn of a model."""
 
     def __call__(self, note: ModelTurnNote, turn: ModelTurn, unheard: Sequence[Chunk]) -> Also | None:
-        """Of the turn, what the workflow is told of it, and what nobody heard of it yet. None: there is nothing to write."""
+        """The write for this turn, given its note for the workflow and the chunks that no listener has seen. None: nothing to write."""
         ...
 
     def undone(self) -> None:
-        """What it wrote may not be there."""
+        """The write may not have been committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """`tasks` show the progress of a conversation that is one's."""
+    """`tasks` show the progress of conversations that belong to a task."""
 
     messages: MessageTable
     outcomes: ToolOutcomeTable

@@ -1,1 +1,1 @@
-"""What a host does by itself while it serves: it keeps its lease, watches its loop, and removes what is not needed any more."""
+"""Background work of a host: leases, the watch of the event loop, rounds over tools and sessions, removal of what is not needed."""

@@ -1,4 +1,4 @@
-"""Work that is done again and again."""
+"""Work that repeats at intervals."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -10,23 +10,26 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @asynccontextmanager
-async def repeated(work: Callable[[], Awaitable[None]], every_s: float, name: str, *, at_once: bool = True) -> AsyncGenerator[None]:
-    """Every so many seconds until the block ends. The next round continues one that was interrupted."""
-    task = asyncio.create_task(_again_and_again(work, every_s, name, at_once=at_once), name=name)
+async def repeated(
+    work: Callable[[], Awaitable[None]], every_s: float, name: str, *, at_once: bool = True, passing: tuple[type[Exception], ...] = ()
+) -> AsyncGenerator[None]:
+    """Runs `work` every `every_s` seconds until the block ends. Errors do not end it: they are logged, except `passing` ones."""
+
+    async def run() -> None:
+        if not at_once:
+            await asyncio.sleep(every_s)
+        while True:
+            try:
+                with suppress(*passing):
+                    await work()
+            except Exception:  # noqa: BLE001 - one bad round must not end the others
+                _log.exception("round_failed", then="it is tried again", name=name)
+            await asyncio.sleep(every_s)
+
+    task = asyncio.create_task(run(), name=name)
     try:
         yield
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
-
-
-async def _again_and_again(work: Callable[[], Awaitable[None]], every_s: float, name: str, *, at_once: bool) -> None:
-    if not at_once:
-        await asyncio.sleep(every_s)
-    while True:
-        try:
-            await work()
-        except Exception:  # noqa: BLE001 - one bad round must not end the others
-            _log.exception("round_failed", then="it is tried again", name=name)
-        await asyncio.sleep(every_s)

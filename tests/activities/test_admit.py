@@ -13,45 +13,22 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.admit import Admit
 from engine.calling.attempt import MAX_TRIES
-from engine.calling.dialogues import Dialogues
-from engine.calling.exchange import Exchange
 from engine.calling.fast_call import BegunCalls, FastCall
 from engine.calling.intake import Intake
-from engine.calls.admission import Admissions
-from engine.calls.call_folders import CallFolders
-from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.checks.asked import CallLimits
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.large_results import LargeResults
-from engine.calls.memberships import Memberships
-from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.calls.steps import Steps, StepTrace
-from engine.registry.matching.composites import Composites
-from engine.runtimes.http.exchange import HttpExchange
-from engine.runtimes.http.runtime import RemoteRuntime
-from engine.runtimes.running.supervisor import Supervisor
-from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
-from engine.store.claims import ClaimTable
-from engine.store.content.folder import FolderContent
 from engine.store.database import Database
-from engine.store.doors import DoorTable
-from engine.store.files import FileStore
-from engine.store.groups import GroupTable
-from engine.store.hosts import HostTable
 from engine.store.lost_steps import LostStepTable
-from engine.store.routes import RouteTable
-from engine.store.sessions import SessionTable
-from engine.store.tools import ToolTable
+from tests.calls.parts import ANSWER, CALL_ID, admissions_of, exchange_of, files_of, serving, supervising
 from tests.parts import begun_calls, prompt_settlement, tool_registry
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
-from toolagent.contracts.sources import RemoteSource
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered
-
-ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
-CALL_ID = "call-00000001"
 
 
 @dataclass
@@ -83,32 +60,8 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
     """Admit a call of a quick, harmless remote tool."""
     intake = Intake()
     registry, calls, settled = tool_registry(database), CallTable(database), SettledCalls()
-    http, tool = HttpExchange(), Tool()
-    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
-    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
-    parameters = FileParameters(files, tmp_path)
-    limits = CallLimits(("remote",), 2000, 60.0, 600.0)
-    places = Places(calls, settled)
-    exchange = Exchange(
-        supervisor,
-        parameters,
-        LargeResults(files, inline_bytes=50, max_bytes=100),
-        CallFolders(tmp_path / "calls"),
-        intake,
-        Dialogues(CallMessages(database)),
-    )
-    composites = Composites(ToolTable(database), GroupTable(database))
-    activity = Admit(
-        Admissions(
-            Sources(registry, calls, parameters, limits, ClaimTable(database), DoorTable(database, 3600.0), composites),
-            Placements("h1", {"default": 1}, HostTable(database, 3600.0), RouteTable(database)),
-            places,
-            Memberships(GroupTable(database), SessionTable(database), calls),
-        ),
-        FastCall(supervisor, exchange, Settlements(registry, places), intake, "h1"),
-        begun_calls(supervisor, exchange, calls, prompt_settlement(registry, calls, database, tmp_path / "settling"), intake),
-        Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
-    )
+    tool, places = Tool(), Places(calls, settled)
+    parameters, limits = FileParameters(files_of(database, tmp_path), tmp_path), CallLimits(("remote",), 2000, 60.0, 600.0)
 
     async def admit(**asked: object) -> Admission:
         env = ActivityEnvironment()
@@ -116,13 +69,17 @@ async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
         request = AdmitRequest(call=ToolCall(tool_id="t", params={"a": 1}), call_id=CALL_ID, workflow_id=CALL_ID, run_id="r")
         return await env.run(activity.admit, request.model_copy(update=asked))
 
-    server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
-    async with server:
+    async with supervising(database) as supervisor, serving(tool.serve) as source:
+        exchange = exchange_of(database, tmp_path, supervisor, intake)
+        activity = Admit(
+            admissions_of(database, registry, parameters, limits, places),
+            FastCall(supervisor, exchange, Settlements(registry, places), intake, "h1"),
+            begun_calls(supervisor, exchange, calls, prompt_settlement(registry, calls, database, tmp_path / "settling"), intake),
+            Steps(StepTrace(tmp_path / "steps"), LostStepTable(database)),
+        )
         manifest = ToolManifest(tool_id="t", name="T", side_effect_scope=SideEffectScope.NONE, timeout_s=1)
-        await registry.register(manifest, (RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"),))
+        await registry.register(manifest, (source,))
         yield Desk(tool, intake, calls, settled, admit)
-    await supervisor.close()
-    await http.aclose()
 
 
 @pytest.mark.promise("fast-path")

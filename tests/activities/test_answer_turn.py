@@ -15,8 +15,8 @@ from activities.agents.models import Models
 from activities.agents.service import ServiceRole
 from activities.answer_turn import AnswerTurn
 from activities.ask_model import AskModel
-from activities.chat_tools.desk import Tables
 from engine.chats.conversations import ChatParts, Conversations
+from engine.chats.desk import Tables
 from engine.chats.submissions import Submissions
 from engine.chats.told import Told
 from engine.registry.registry import ToolRegistry

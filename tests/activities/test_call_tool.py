@@ -17,25 +17,16 @@ from temporalio.testing import ActivityEnvironment
 from activities.call_tool import CallTool
 from engine.calling import exchange
 from engine.calling.attempt import MAX_SENDS, MAX_TRIES
-from engine.calling.dialogues import Dialogues
-from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
 from engine.calls import large_results
-from engine.calls.call_folders import CallFolders
-from engine.calls.file_parameters import FileParameters
-from engine.calls.large_results import LargeResults
 from engine.network.ports import free_port
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
-from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running, ToolRequest
-from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
-from engine.store.content.folder import FolderContent
 from engine.store.database import Database
-from engine.store.files import FileStore
-from engine.store.routes import RouteTable
+from tests.calls.parts import PLAN, exchange_of, serving, supervising
 from tests.parts import begun_calls, prompt_settlement, tool_registry
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
@@ -45,7 +36,7 @@ from toolagent.contracts.references import ResultReference
 from toolagent.contracts.sources import RemoteSource
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service import step_names
-from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, Placement
+from toolagent_service.contracts.steps import CallRequest, Finished
 
 HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
@@ -79,9 +70,8 @@ class Tool:
 @pytest_asyncio.fixture
 async def tool() -> AsyncGenerator[Tool]:
     made = Tool()
-    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
-    async with server:
-        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with serving(made.serve) as source:
+        made.url = source.remote_url
         yield made
 
 
@@ -110,23 +100,7 @@ def intake() -> Intake:
 @pytest_asyncio.fixture
 async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) -> AsyncGenerator[Run]:
     """Make one attempt at a call of a remote tool with these sources."""
-    registry, routes, calls = tool_registry(database), RouteTable(database), CallTable(database)
-    http = HttpExchange()
-    supervisor = Supervisor({"remote": Faulty(http, tool)}, routes, "h1", cancel_grace_s=0.2)
-    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
-    results = LargeResults(files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(
-        supervisor,
-        FileParameters(files, tmp_path),
-        results,
-        CallFolders(tmp_path / "calls"),
-        intake,
-        Dialogues(CallMessages(database)),
-        slot_wait_s=0.3,
-    )
-    settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
-    begun = begun_calls(supervisor, exchange, calls, settlement, intake)
-    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), begun, settlement, intake)
+    registry, calls = tool_registry(database), CallTable(database)
 
     async def attempt(
         *urls: str,
@@ -143,26 +117,17 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
             ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
             tuple(RemoteSource(remote_url=url) for url in urls),
         )
-        plan = CallPlan(
-            call_id=call_id,
-            tool_id="t",
-            version="1.0.0",
-            params={"a": 1},
-            fingerprint="f",
-            placement=Placement(queue="default"),
-            fast=False,
-            repeatable=repeatable,
-            timeout_s=10,
-            start_timeout_s=5,
-            queue_timeout_s=5,
-        )
+        plan = PLAN.model_copy(update={"call_id": call_id, "params": {"a": 1}, "repeatable": repeatable})
         env = env or ActivityEnvironment()
         env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
         return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost))
 
-    yield attempt
-    await supervisor.close()
-    await http.aclose()
+    async with supervising(database, lambda http: Faulty(http, tool)) as supervisor:
+        exchange = exchange_of(database, tmp_path, supervisor, intake, slot_wait_s=0.3)
+        settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
+        begun = begun_calls(supervisor, exchange, calls, settlement, intake)
+        activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), begun, settlement, intake)
+        yield attempt
 
 
 def failure(outcome: Finished) -> tuple[ErrorType, JsonValue]:

@@ -10,25 +10,13 @@ from engine.store.calls import CallTable
 from engine.store.claims import Claim
 from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
+from tests.calls.parts import PLAN
 from tests.parts import prompt_settlement, tool_registry
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
 from toolagent.contracts.records import CallRecord, Event
 from toolagent.core.failures import StoreUnavailableError
-from toolagent_service.contracts.steps import CallPlan, CallRequest, Finished, Placement
+from toolagent_service.contracts.steps import CallRequest, Finished
 
-PLAN = CallPlan(
-    call_id="call-00000001",
-    tool_id="t",
-    version="1.0.0",
-    params={},
-    fingerprint="f",
-    placement=Placement(queue="default"),
-    fast=False,
-    repeatable=False,
-    timeout_s=5,
-    start_timeout_s=5,
-    queue_timeout_s=5,
-)
 REQUEST = CallRequest(plan=PLAN, workflow_id="w", run_id="r")
 DONE = Finished(output="a lot")
 

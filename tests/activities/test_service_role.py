@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from activities.agent_tool import AgentToolRefused, AgentToolUnavailable, Used
 from activities.agents.role import PendingUse
 from activities.agents.service import ServiceRole
-from activities.chat_tools.desk import Tables
+from engine.chats.desk import Tables
 from engine.chats.submissions import Submissions
 from engine.chats.told import Told
 from engine.registry.matching.matching import Matching

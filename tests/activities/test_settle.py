@@ -20,6 +20,7 @@ from engine.store.database import Database
 from engine.store.lost_steps import LostStepTable
 from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
+from tests.calls import parts
 from tests.disks import fill, tiny_disk
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -27,21 +28,9 @@ from toolagent.contracts.records import CallRecord, Event
 from toolagent.core.calls.results import reason_of
 from toolagent.core.failures import StoreUnwritableError
 from toolagent.validation.versions import NoSuchVersion
-from toolagent_service.contracts.steps import CallPlan, Finished, Placement, SettleRequest
+from toolagent_service.contracts.steps import Finished, SettleRequest
 
-PLAN = CallPlan(
-    call_id="call-00000001",
-    tool_id="t",
-    version="1.0.0",
-    params={"token": "sesame"},
-    fingerprint="f",
-    placement=Placement(queue="default"),
-    fast=False,
-    repeatable=False,
-    timeout_s=5,
-    start_timeout_s=5,
-    queue_timeout_s=5,
-)
+PLAN = parts.PLAN.model_copy(update={"params": {"token": "sesame"}})
 REQUEST = SettleRequest(plan=PLAN, outcome=Finished(output="a lot"), workflow_id="w", run_id="r")
 
 

@@ -13,31 +13,21 @@ from pydantic import JsonValue
 
 from engine.calls.admission import Admissions
 from engine.calls.cached_tools import CachedTools, CachedTroubles
-from engine.calls.checks.asked import CallLimits, Sources
+from engine.calls.checks.asked import CallLimits
 from engine.calls.effects.ended import Places, SettledCalls
 from engine.calls.file_parameters import FileParameters
 from engine.calls.lookup import ToolLookup
-from engine.calls.memberships import Memberships
-from engine.calls.placements import Placements
 from engine.calls.settlement import Settlements
 from engine.disk.leftovers import discard
 from engine.disk.removal import NotRemoved
-from engine.registry.matching.composites import Composites
 from engine.registry.registry import ToolRegistry
 from engine.store.calls import CallTable
 from engine.store.catalog_state import CatalogState
-from engine.store.claims import ClaimTable
-from engine.store.content.folder import FolderContent
 from engine.store.database import Database
-from engine.store.doors import DoorTable
 from engine.store.files import FileStore
-from engine.store.groups import GroupTable
-from engine.store.hosts import HostTable
 from engine.store.production_repairs import ProductionRepairs
 from engine.store.quarantine import QuarantineTable
-from engine.store.routes import RouteTable
-from engine.store.sessions import SessionTable
-from engine.store.tools import ToolTable
+from tests.calls.parts import admissions_of, files_of
 from tests.parts import tool_registry
 from tests.validation.recursive import TWICE
 from toolagent.contracts.calls import ToolCall
@@ -121,20 +111,17 @@ def sqlite_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 @pytest_asyncio.fixture
 async def desk(database: Database, tmp_path: Path) -> Desk:
     registry = tool_registry(database)
-    calls, files = CallTable(database), FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
+    calls, files = CallTable(database), files_of(database, tmp_path)
     root = tmp_path / "files"
     root.mkdir()
     parameters = FileParameters(files, root)
     limits = CallLimits(("local", "builtin", "remote"), 2000, 60.0, 600.0, max_values=500)
-    placements = Placements("h1", {"default": 1}, HostTable(database, 3600.0), RouteTable(database))
     quarantine, repairs = QuarantineTable(database), ProductionRepairs(database)
     troubles = CachedTroubles(repairs, quarantine, CachedTools(registry, CatalogState(database)))
-    composites = Composites(ToolTable(database), GroupTable(database))
     places = Places(calls, SettledCalls(), note_crash=quarantine.note_crash)
 
     def admissions_by(lookup: ToolLookup) -> Admissions:
-        sources = Sources(lookup, calls, parameters, limits, ClaimTable(database), DoorTable(database, 3600.0), composites, troubles)
-        return Admissions(sources, placements, places, Memberships(GroupTable(database), SessionTable(database), calls))
+        return admissions_of(database, lookup, parameters, limits, places, troubles)
 
     admissions = admissions_by(registry)
 

@@ -12,29 +12,19 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.call_tool import CallTool
 from engine.calling.attempt import Attempt
-from engine.calling.dialogues import Dialogues
 from engine.calling.exchange import Exchange, Send
 from engine.calling.fast_call import BegunCalls
 from engine.calling.intake import Intake
 from engine.calling.queued_call import QueuedCall
 from engine.calling.turn import Again, Turn
-from engine.calls.call_folders import CallFolders
-from engine.calls.file_parameters import FileParameters
-from engine.calls.large_results import LargeResults
-from engine.runtimes.http.exchange import HttpExchange
-from engine.runtimes.http.runtime import RemoteRuntime
-from engine.runtimes.running.supervisor import Supervisor
-from engine.store.call_messages import CallMessages
 from engine.store.calls import CallTable
-from engine.store.content.folder import FolderContent
 from engine.store.database import Database
-from engine.store.files import FileStore
-from engine.store.routes import RouteTable
+from tests.calls import parts
+from tests.calls.parts import ANSWER, CALL_ID, exchange_of, serving, supervising
 from tests.parts import begun_calls, prompt_settlement, tool_registry
 from toolagent.contracts.calls import ErrorType, ToolCall
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import RemoteSource
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.steps import (
     Admission,
@@ -48,22 +38,8 @@ from toolagent_service.contracts.steps import (
     Placement,
 )
 
-ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
-CALL_ID = "call-00000001"
 REQUEST = AdmitRequest(call=ToolCall(tool_id="t"), call_id=CALL_ID, workflow_id=CALL_ID, run_id="r", is_new=True)
-PLAN = CallPlan(
-    call_id=CALL_ID,
-    tool_id="t",
-    version="1.0.0",
-    params={},
-    fingerprint="f",
-    placement=Placement(queue="h1/default", host="h1"),
-    fast=False,
-    repeatable=False,
-    timeout_s=10,
-    start_timeout_s=5,
-    queue_timeout_s=5,
-)
+PLAN = parts.PLAN.model_copy(update={"placement": Placement(queue="h1/default", host="h1")})
 
 
 @dataclass
@@ -111,26 +87,18 @@ class Desk:
 
 @pytest_asyncio.fixture
 async def desk(database: Database, tmp_path: Path) -> AsyncGenerator[Desk]:
-    registry, calls, http, tool, intake = tool_registry(database), CallTable(database), HttpExchange(), Tool(), Intake()
-    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1", cancel_grace_s=0.2)
-    files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 1000)
-    results = LargeResults(files, inline_bytes=50, max_bytes=100)
-    dialogues = Dialogues(CallMessages(database))
-    exchange = Exchange(supervisor, FileParameters(files, tmp_path), results, CallFolders(tmp_path / "calls"), intake, dialogues)
-    settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
-    begun = begun_calls(supervisor, exchange, calls, settlement, intake, budget_s=0.2)
-    queued = QueuedCall(registry, supervisor, exchange, calls, "h1")
-    own = CallTool(queued, begun, settlement, intake)
-    another = CallTool(queued, begun_calls(supervisor, exchange, calls, settlement, intake), settlement, intake)
-    server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
-    async with server:
-        source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    registry, calls, tool, intake = tool_registry(database), CallTable(database), Tool(), Intake()
+    async with supervising(database) as supervisor, serving(tool.serve) as source:
+        exchange = exchange_of(database, tmp_path, supervisor, intake)
+        settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
+        begun = begun_calls(supervisor, exchange, calls, settlement, intake, budget_s=0.2)
+        queued = QueuedCall(registry, supervisor, exchange, calls, "h1")
+        own = CallTool(queued, begun, settlement, intake)
+        another = CallTool(queued, begun_calls(supervisor, exchange, calls, settlement, intake), settlement, intake)
         manifest = ToolManifest(tool_id="t", name="T")
         await registry.register(manifest, (source,))
         yield Desk(tool, ToolEntry(manifest=manifest, sources=(source,)), calls, begun, own, another, intake)
         tool.released.set()
-    await supervisor.close()
-    await http.aclose()
 
 
 @pytest.mark.promise("short-calls-begin-at-once")

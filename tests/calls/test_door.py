@@ -13,15 +13,14 @@ from pydantic import JsonValue
 from engine.calling.door import Door, DoorTables
 from engine.calling.lane import Flight, Lane
 from engine.calls.effects.ended import UsualDurations
-from engine.calls.memberships import Memberships
 from engine.store.calls import CallTable
 from engine.store.claims import NOBODY, WORKFLOW, Claim, ClaimTable, Standing
 from engine.store.database import CommitUnknownError, Database
 from engine.store.doors import DoorTable
 from engine.store.groups import GroupTable
-from engine.store.sessions import SessionTable
 from engine.upkeep.hosts.doors import DoorKeeper
 from tests.calls.conftest import Desk
+from tests.calls.parts import memberships_of
 from tests.calls.test_lane import AT, Stage, flight
 from tests.parts import tool_registry
 from tests.store.test_calls import RECORD
@@ -76,8 +75,7 @@ async def front(desk: Desk, database: Database, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("engine.calling.door._PATIENCE_S", 0.0)
     stage, claims, durations, not_ready = Stage(), Claims(database), UsualDurations(), set[str]()
     stage.lane = Lane(stage, stage.send, stage.move, most_waiting=1)
-    memberships = Memberships(GroupTable(database), SessionTable(database), desk.calls)
-    tables = DoorTables(claims, desk.calls, tool_registry(database), durations, memberships)
+    tables = DoorTables(claims, desk.calls, tool_registry(database), durations, memberships_of(database))
     door = Door("own", stage.lane, lambda entry: entry.manifest.tool_id not in not_ready, tables, LaneMode.HARMLESS)
     yield Front(door, claims, stage, durations, not_ready)
     await stage.lane.close()
@@ -311,9 +309,8 @@ async def test_a_claim_of_which_nobody_knows_whether_it_was_committed_stands_and
     stage = Stage()
     async with deaf_to_one_commit(postgres_url) as url, closing(Database(postgres_url)) as heard, closing(Database(url)) as database:
         await tool_registry(heard).register(ToolManifest(tool_id="pure", name="Pure", side_effect_scope=SideEffectScope.NONE), (SOURCE,))
-        calls, claims, doors = CallTable(database), ClaimTable(database), DoorTable(database, 60.0)
-        memberships = Memberships(GroupTable(database), SessionTable(database), calls)
-        tables = DoorTables(claims, calls, tool_registry(database), UsualDurations(), memberships)
+        claims, doors = ClaimTable(database), DoorTable(database, 60.0)
+        tables = DoorTables(claims, CallTable(database), tool_registry(database), UsualDurations(), memberships_of(database))
         door = Door("own", stage.lane, lambda _: True, tables, LaneMode.HARMLESS)
         assert await door.make(call(), ID, is_new=False) == Elsewhere(ID)
         held = await claims.get(ID)

@@ -10,25 +10,17 @@ import pytest
 import pytest_asyncio
 from pydantic import JsonValue
 
-from engine.calling.dialogues import Dialogues
-from engine.calling.exchange import Exchange
 from engine.calling.intake import Intake
 from engine.calling.lane import Flight, Work
 from engine.calling.lane_call import LaneMaking
 from engine.calls.cached_tools import CachedTools
-from engine.calls.call_folders import CallFolders
-from engine.calls.large_results import LargeResults
 from engine.network.ports import free_port
-from engine.runtimes.http.exchange import HttpExchange
-from engine.runtimes.http.runtime import RemoteRuntime
-from engine.runtimes.running.supervisor import Supervisor
-from engine.store.call_messages import CallMessages
 from engine.store.catalog_state import CatalogState
 from engine.store.claims import WORKFLOW, Claim, ClaimTable
 from engine.store.database import Database
 from engine.store.groups import GroupTable
-from engine.store.routes import RouteTable
 from tests.calls.conftest import Desk, Removal
+from tests.calls.parts import ANSWER, exchange_of, serving, supervising
 from tests.parts import tool_registry
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -36,8 +28,6 @@ from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.manifest import SideEffectScope, ToolManifest
 from toolagent.contracts.sources import RemoteSource
 from toolagent.core.calls.idempotency import fingerprint
-
-ANSWER = b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\nconnection: close\r\n\r\n{"ok":true}'
 
 
 @dataclass
@@ -82,16 +72,15 @@ def flight(tool_id: str, number: int = 1, *, is_accepted: bool = False) -> Fligh
 @pytest_asyncio.fixture
 async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerator[Bench]:
     """With one slot, and tools that differ in their side effects and time-outs."""
-    registry, http, tool, intake = tool_registry(database), HttpExchange(), Tool(), Intake(("default",))
-    supervisor = Supervisor({"remote": RemoteRuntime(http, lambda _name: None)}, RouteTable(database), "h1")
-    results = LargeResults(desk.files, inline_bytes=50, max_bytes=100)
-    exchange = Exchange(supervisor, desk.parameters, results, CallFolders(tmp_path / "calls"), intake, Dialogues(CallMessages(database)))
+    registry, tool, intake = tool_registry(database), Tool(), Intake(("default",))
     cached = CachedTools(registry, CatalogState(database))
     admissions = desk.admissions_by(cached)
-    making = LaneMaking(cached, admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=True)
-    server = await asyncio.start_server(tool.serve, "127.0.0.1", 0)
-    async with server:
-        source = RemoteSource(remote_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+    async with supervising(database) as supervisor, serving(tool.serve) as source:
+        exchange = exchange_of(database, tmp_path, supervisor, intake)
+        making, harmless = (
+            LaneMaking(cached, admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=acts)
+            for acts in (True, False)
+        )
         for tool_id, scope, timeout_s in (
             ("fast", SideEffectScope.NONE, 2),
             ("patient", SideEffectScope.NONE, 10),
@@ -102,13 +91,8 @@ async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerato
         await registry.register(ToolManifest(tool_id="files", name="T", output_schema=schema, timeout_s=2), (source,))
         nowhere = RemoteSource(remote_url=f"http://127.0.0.1:{free_port()}")
         await registry.register(ToolManifest(tool_id="far", name="T", side_effect_scope=SideEffectScope.LOCAL_STATE), (nowhere,))
-        harmless = LaneMaking(
-            cached, admissions, supervisor, exchange, desk.settlements, desk.calls, {"default": 1}, intake, "h1", acts=False
-        )
         yield Bench(making, harmless, tool, ClaimTable(database), intake)
         tool.may_answer.set()
-    await supervisor.close()
-    await http.aclose()
 
 
 @pytest.mark.parametrize(("tool_id", "is_made"), [("fast", True), ("patient", False), ("acts", False)])

@@ -5,8 +5,8 @@ from temporalio.client import Client
 from activities.agents.models import Models
 from activities.agents.opening import Openings
 from activities.agents.service import ServiceRole
-from activities.chat_tools.desk import Tables
 from engine.chats.conversations import ChatParts, Conversations
+from engine.chats.desk import Tables
 from engine.chats.submissions import Submissions
 from engine.chats.told import Told
 from toolagent.client.making import Making

@@ -1,4 +1,4 @@
-"""Whether a call may be made: one module a check and one line here, in the order of asking. The first refusal ends it."""
+"""The checks of a call: one module and one line here for each, in order. The first refusal ends admission."""
 
 from engine.calls.checks import (
     claim,
@@ -34,7 +34,7 @@ CHECKS: tuple[Check, ...] = (
     quarantine.CHECK,
     file_names.CHECK,
 )
-"""An earlier answer is given again whatever has changed since. After `repair` it is known which version is called."""
+"""An earlier answer is repeated, whatever has changed since. After `repair` the called version is fixed."""
 
 CHECKS_OF_ID: tuple[Check, ...] = (earlier_result.CHECK, claim.CHECK)
-"""Of a call that is not to be made."""
+"""The checks of a call that will not be made."""

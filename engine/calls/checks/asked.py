@@ -1,4 +1,4 @@
-"""A call during admission, and the checks that decide about it, each a file of this folder."""
+"""A call during admission, and the form of the checks in this folder."""
 
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
@@ -22,15 +22,12 @@ from toolagent_service.contracts.repairs import Meanwhile
 from toolagent_service.contracts.steps import CallPlan, OfSession, Placement
 
 _LIVES, _GRACE_S = 3, 60.0
-"""How often an attempt may be made, and what it takes besides starting and calling the tool (see `workflows.options`)."""
+"""The most attempts, and the time of one besides the start and the call of the tool (see `workflows.options`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """What keeps calls from a version.
-
-    `task_id` is the repair's, if one is under way; `quarantined` as `engine.store.quarantine.input_of`.
-    """
+    """What keeps calls from a version: a repair (`task_id`, if there is one) and quarantined inputs (see `quarantine.input_of`)."""
 
     task_id: str | None = None
     meanwhile: Meanwhile = Meanwhile.SERVE
@@ -40,28 +37,28 @@ class Trouble:
 
 class Troubles(Protocol):
     async def of(self, tool_id: str, version: str) -> Trouble | None:
-        """None: nothing, as nearly always. Raises StoreUnavailableError."""
+        """Nearly always None. Raises StoreUnavailableError."""
         ...
 
 
 class NoTroubles:
-    """Where tools are neither repaired nor quarantined."""
+    """For services without repairs and quarantines."""
 
     async def of(self, tool_id: str, version: str) -> Trouble | None:  # noqa: ARG002 - as the protocol
         return None
 
 
 class Composites(Protocol):
-    """Registry and calls do not know each other; `engine.registry.matching.composites` has one."""
+    """Implemented by `engine.registry.matching.composites`, because calls may not import the registry."""
 
     async def covering(self, query: str) -> CompositeTool | None:
-        """What a group answers for a tool that is not there. Raises StoreUnavailableError."""
+        """The group that stands in for a missing tool. Raises StoreUnavailableError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What the operator allows. Times in seconds, sizes in bytes of JSON."""
+    """Limits of the operator. Times in seconds, sizes in bytes of JSON."""
 
     executable: Collection[str]
     max_params_bytes: int
@@ -72,7 +69,7 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What checks may read."""
+    """The sources that checks may read."""
 
     lookup: ToolLookup
     calls: CallTable
@@ -86,43 +83,43 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What earlier checks have found out. `fingerprint` distinguishes calls with the same id."""
+    """A call, and the findings of earlier checks. `fingerprint` distinguishes calls with the same id."""
 
     call_id: str
     call: ToolCall
     fingerprint: str
     params: dict[str, JsonValue]
-    """The parameters of the call; after their check with the defaults of the schema."""
+    """The parameters; after the check `parameters` with the defaults of the schema."""
     entry: ToolEntry | None = None
     is_new: bool = False
     """No earlier call has this id."""
     is_stop: bool = False
-    """The stop of a session: what was launched is not left running because something else is to be mended."""
+    """The stop of a session. A repair must not keep it from ending the launch."""
     prefer_version: str | None = None
-    """The version that has what the session of the call works with."""
+    """The version that holds the state of the session of the call."""
     instead_of: str | None = None
-    """The version that is under repair; the one before it is called."""
+    """The version under repair, if the version before it is called."""
     repair: str | None = None
     """The task of that repair."""
 
     @property
     def found(self) -> ToolEntry:
-        """The version that is called; for checks after the one that finds it."""
+        """The called version. For checks after the one that finds it."""
         if self.entry is None:
             raise LookupError("The check that finds the tool comes first.")
         return self.entry
 
     @property
     def manifest(self) -> ToolManifest:
-        """Of the version that is called."""
+        """The manifest of the called version."""
         return self.found.manifest
 
     def longest_s(self, limits: CallLimits) -> float:
-        """How long the call may take from now on, with all its attempts."""
+        """The longest time of the call from now on, with all its attempts."""
         return limits.queue_timeout_s + _LIVES * (limits.start_timeout_s + timeout_of(self.call, self.manifest) + _GRACE_S)
 
     def plan(self, limits: CallLimits, placement: Placement, session: OfSession | None, way: Way) -> CallPlan:
-        """All that the later steps know of the admitted call."""
+        """The plan of the admitted call, for the later steps."""
         manifest = self.manifest
         return CallPlan(
             call_id=self.call_id,
@@ -147,7 +144,7 @@ class Asked:
 
 
 class AnsweredBefore(Exception):
-    """A call with this id has been made, and this is its answer. It has no further effects."""
+    """The call was made before, with this answer. It has no further effects."""
 
     def __init__(self, result: ToolResult) -> None:
         super().__init__(result.call_id)
@@ -155,7 +152,7 @@ class AnsweredBefore(Exception):
 
 
 class HeldByDoor(Exception):
-    """A front door that is alive makes the call."""
+    """A living front door makes the call."""
 
     def __init__(self, door: str) -> None:
         super().__init__(door)
@@ -163,12 +160,12 @@ class HeldByDoor(Exception):
 
 
 Run: TypeAlias = Callable[[Asked, Sources], Awaitable[Asked]]
-"""Returns the call with what it has found out. Raises Refused, AnsweredBefore, HeldByDoor."""
+"""Returns the call with its findings. Raises Refused, AnsweredBefore, HeldByDoor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`reads` says in words what it looks at; `refuses_with` are the types of its refusals. Writes nothing: it may be asked again."""
+    """`reads` describes what the check looks at; `refuses_with` are the types of its refusals. A check writes nothing."""
 
     name: str
     reads: str

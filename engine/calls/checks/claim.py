@@ -1,4 +1,4 @@
-"""Whether a front door is making the call already: then this one waits for it there."""
+"""Checks whether a front door makes the call already. Then the workflow waits for that one."""
 
 from engine.calls.checks import earlier_result
 from engine.calls.checks.asked import AnsweredBefore, Asked, Check, HeldByDoor, Sources
@@ -19,13 +19,13 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if found.fingerprint != asked.fingerprint:
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if found.owner != WORKFLOW and found.owner in {lane.door for lane in await sources.doors.alive()}:
-        # Whatever has changed since, and also where it is cancelled: the door knows how far it is.
+        # Even if the call is cancelled, or something changed since: the door knows how far the call is.
         raise HeldByDoor(found.owner)
     if found.is_cancelled:
         raise await _cancelled(asked, sources)
     if found.owner == WORKFLOW:
         return asked
-    # Whoever had it is gone. Somebody else may be quicker; then that one has it.
+    # The owner is dead. Another process may take the claim over first.
     return asked if await sources.claims.take_over(found, WORKFLOW) else await _check(asked, sources)
 
 

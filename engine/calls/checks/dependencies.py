@@ -1,4 +1,4 @@
-"""Whether the tools that this tool needs exist."""
+"""Checks whether the dependencies of the tool exist."""
 
 from pydantic import JsonValue
 
@@ -19,7 +19,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
 
 
 async def unmet_dependencies(manifest: ToolManifest, lookup: ToolLookup) -> Refused | None:
-    """The missing dependencies of the tool; None when there are none. Direct dependencies only."""
+    """The refusal that names missing direct dependencies; None if all exist."""
     missing = [(needed, reason) for needed in manifest.dependencies if (reason := await _why_not(needed, lookup))]
     if not missing:
         return None

@@ -1,4 +1,4 @@
-"""Whether the call was made before, under the same id."""
+"""Checks whether the call was made before, under the same id."""
 
 from engine.calls.checks.asked import AnsweredBefore, Asked, Check, Sources
 from engine.store.clock import now
@@ -13,7 +13,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
     if record is None:
         return asked
     if record.fingerprint != asked.fingerprint:
-        # The record belongs to the other call: nothing is recorded of this one.
+        # The record belongs to another call, so this one is not recorded.
         raise AnsweredBefore(key_conflict(asked.call_id, asked.call.tool_id, now()))
     if record.result is not None:
         raise AnsweredBefore(record.result)

@@ -1,4 +1,4 @@
-"""Whether something here can run one of the tool's sources."""
+"""Checks whether a runtime of this service can run a source of the tool."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused

@@ -1,4 +1,4 @@
-"""Whether the files that the parameters name exist and may be named."""
+"""Checks whether the files in the parameters exist and are permitted."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from toolagent.contracts.calls import ErrorType

@@ -1,4 +1,4 @@
-"""Whether the parameters fit the input schema, with its defaults."""
+"""Checks the parameters, with defaults, against the input schema."""
 
 from dataclasses import replace
 

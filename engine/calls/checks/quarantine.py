@@ -1,4 +1,4 @@
-"""Whether the parameters have ended the tool's process again and again."""
+"""Checks whether the parameters are quarantined, because the process of the tool ended each time."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""Whether the version is being repaired because its calls fail; the version before it may stand in."""
+"""Checks whether the version is under repair. The version before it may stand in."""
 
 from dataclasses import replace
 from typing import NoReturn
@@ -11,7 +11,7 @@ from toolagent.contracts.manifest import ToolStatus
 from toolagent_service.contracts.repairs import Meanwhile
 
 UNDER_REPAIR = "under_repair"
-"""`details.reason` of a call that is refused meanwhile."""
+"""`details.reason` of a call that is refused during the repair."""
 
 
 async def _check(asked: Asked, sources: Sources) -> Asked:
@@ -24,7 +24,7 @@ async def _check(asked: Asked, sources: Sources) -> Asked:
 
 
 async def _before_it(asked: Asked, sources: Sources, trouble: Trouble) -> Asked | None:
-    """Not for a call that names its version, or works with what another version would not have."""
+    """The call with the version before. None if it names its version, or needs the state of one."""
     named = asked.call.version or asked.prefer_version
     if trouble.meanwhile is not Meanwhile.PREVIOUS or trouble.previous is None or named is not None:
         return None

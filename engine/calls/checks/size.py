@@ -1,4 +1,4 @@
-"""Whether the parameters are within the limits of size."""
+"""Checks the size of the parameters."""
 
 from pydantic import JsonValue
 from pydantic_core import to_json

@@ -1,4 +1,4 @@
-"""Whether the version may be called now."""
+"""Checks whether the version may be called now."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused
@@ -7,7 +7,7 @@ from toolagent.contracts.manifest import ToolManifest, ToolStatus
 
 
 def is_callable(manifest: ToolManifest, *, is_stop: bool) -> bool:
-    """One that was deactivated still ends what it is the stop of."""
+    """A deactivated version may still be called to stop a session."""
     return manifest.status is ToolStatus.ACTIVE or (is_stop and manifest.status is ToolStatus.INACTIVE)
 
 
@@ -16,7 +16,7 @@ async def _check(asked: Asked, _: Sources) -> Asked:
     if is_callable(manifest, is_stop=asked.is_stop):
         return asked
     message = f"Version {manifest.version} of tool {manifest.tool_id!r} is {manifest.status.value} and cannot be called."
-    # Waiting helps for a version that is being made, not for one that was deactivated.
+    # Waiting helps for a version that is being made, not for a deactivated one.
     kind = ErrorType.TOOL_NOT_FOUND if manifest.status is ToolStatus.INACTIVE else ErrorType.UNAVAILABLE
     raise Refused(kind, message, {"status": manifest.status.value, "version": manifest.version})
 

@@ -1,4 +1,4 @@
-"""Whether the tool can stream, if streaming is requested."""
+"""Checks whether the tool can stream, if that is requested."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused

@@ -1,4 +1,4 @@
-"""Which version of which tool is called. The call keeps this version, whichever is activated meanwhile."""
+"""Finds the version that is called. The call keeps it, even if another version is activated meanwhile."""
 
 from dataclasses import replace
 

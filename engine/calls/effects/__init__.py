@@ -1,4 +1,4 @@
-"""What follows when a call has ended: one module an effect and one line here, in their order."""
+"""The effects of the end of a call: one module and one line here for each, in order."""
 
 from engine.calls.effects import crashes, recording, telling, timing
 from engine.calls.effects.ended import Effect
@@ -6,4 +6,4 @@ from engine.calls.effects.ended import Effect
 __all__ = ["EFFECTS"]
 
 EFFECTS: tuple[Effect, ...] = (crashes.EFFECT, recording.EFFECT, telling.EFFECT, timing.EFFECT)
-"""Record before telling; and a crash before the record, after which the tool is judged."""
+"""Crashes come before the record, because the tool is judged after it; telling comes after the record."""

@@ -1,4 +1,4 @@
-"""Parameters in whose call the tool's process ended are remembered: twice, and they are quarantined."""
+"""Remembers parameters during whose call the process of the tool ended. The second time they are quarantined."""
 
 import structlog
 

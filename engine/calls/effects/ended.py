@@ -1,4 +1,4 @@
-"""A call that has ended, and what follows from it: the effects, each a file of this folder."""
+"""A call that has ended, and the form of the effects in this folder."""
 
 import asyncio
 import math
@@ -18,18 +18,18 @@ _LAST = 20
 _MOST = 10_000
 _SHARE = 0.1
 _LATELY_S = 60.0
-"""What is older says nothing: a tool that is made elsewhere because it was slow is tried here again."""
+"""Older durations do not count, so that a tool that was slow is tried in the lane again."""
 
 
 class SettledCalls:
-    """Waiters in this process, by call id. A committed result is final, whatever crashes after that."""
+    """Waiters in this process, by call id."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[str, list[asyncio.Future[ToolResult]]] = defaultdict(list)
 
     @contextmanager
     def expected(self, call_id: str) -> Generator[asyncio.Future[ToolResult]]:
-        """A future that gets the result when the call is settled in this process during the block."""
+        """A future for the result, if the call is settled in this process during the block."""
         future: asyncio.Future[ToolResult] = asyncio.get_running_loop().create_future()
         self._waiting[call_id].append(future)
         try:
@@ -40,19 +40,19 @@ class SettledCalls:
                 del self._waiting[call_id]
 
     def tell(self, result: ToolResult) -> None:
-        """Call this only after the record is committed."""
+        """Call this only after the record is committed: then the result is final."""
         for future in self._waiting.get(result.call_id, ()):
             if not future.done():
                 future.set_result(result)
 
 
 class UsualDurations:
-    """How long calls took lately, in this process: by tool and version, of the tools that were called last."""
+    """Recent durations of calls in this process, by tool and version, of the recently called tools."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: OrderedDict[tuple[str, str], deque[tuple[float, float]]] = OrderedDict()
-        """When a call ended, and how long it took."""
+        """When each call ended, and how long it took."""
 
     def note(self, tool_id: str, version: str, seconds: float) -> None:
         durations = self._seen.setdefault((tool_id, version), deque(maxlen=_LAST))
@@ -62,26 +62,26 @@ class UsualDurations:
             self._seen.popitem(last=False)
 
     def quick(self, tool_id: str, version: str) -> float | None:
-        """The 10th percentile in seconds; None where there was no call lately."""
+        """The 10th percentile in seconds; None without a recent call."""
         since = self._clock() - _LATELY_S
         durations = sorted(seconds for at, seconds in self._seen.get((tool_id, version), ()) if at >= since)
         return durations[math.ceil(_SHARE * len(durations)) - 1] if durations else None
 
 
 class NoteCrash(Protocol):
-    """Told of a call during which the tool's process ended, how, and whether it was `alone` in it. Whether its input is quarantined."""
+    """Notes a call during which the process of the tool ended, `alone` or not. Returns whether its input is quarantined now."""
 
     async def __call__(self, record: CallRecord, error: str, *, alone: bool) -> bool: ...
 
 
 async def no_note(record: CallRecord, error: str, *, alone: bool) -> bool:  # noqa: ARG001 - as the protocol
-    """Where nothing is quarantined."""
+    """For services without quarantine."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where effects write, and who is told."""
+    """The targets of effects."""
 
     calls: CallTable
     settled: SettledCalls
@@ -91,19 +91,19 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """`record` is what is known of the call besides its result; `was_started`: its request was sent."""
+    """`record` has everything but the result; `was_started`: the request was sent."""
 
     record: CallRecord
     result: ToolResult
     was_started: bool
     claim: Claim | None = None
-    """The claim of the process that settles the call, if it has one."""
+    """The claim of the settling process, if it has one."""
     is_unclaimed: bool = False
-    """Nobody ever claimed it: its id was made for it."""
+    """No process ever claimed the call: its id was generated."""
 
 
 Run: TypeAlias = Callable[[Ended, Places], Awaitable[Ended]]
-"""Returns the ended call, with the result that stands. Repeating it changes nothing: a step may be interrupted."""
+"""Returns the ended call, with the result that stands. Idempotent, because a step may be interrupted."""
 
 
 @dataclass(frozen=True, slots=True)

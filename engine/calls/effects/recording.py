@@ -1,4 +1,4 @@
-"""The result is recorded with its events, once, however often the call is settled."""
+"""Records the result with its events, once, however often the call is settled."""
 
 from dataclasses import replace
 from datetime import datetime
@@ -19,7 +19,7 @@ async def _record(ended: Ended, places: Places) -> Ended:
 
 
 def _events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
-    """The events of a call that ended like this."""
+    """The events of the end of a call."""
 
     def event(name: str, kind: EventType, at: datetime, details: JsonValue = None) -> Event:
         event_id = f"{result.call_id}:{name}"
@@ -31,7 +31,7 @@ def _events_of(result: ToolResult, *, started: bool) -> tuple[Event, ...]:
     told = [event("started", EventType.EXECUTION_STARTED, result.executed_at)] if started else []
     told.append(event("ended", kind, now(), {"error_type": result.error_type.value} if result.error_type else None))
     if left := result.metadata.get(LEFT_BEHIND):
-        # Counted against the tool: repairs and observers read that.
+        # Counts against the tool: repairs and observers read it.
         told.append(event(LEFT_BEHIND, EventType.HEALTH_ALERT, now(), {"error": left}))
     return tuple(told)
 

@@ -1,4 +1,4 @@
-"""Waiters in this process get the result."""
+"""Gives the result to waiters in this process."""
 
 from engine.calls.effects.ended import Effect, Ended, Places
 

@@ -1,4 +1,4 @@
-"""The duration is remembered: tools that are usually slow do not use the lane."""
+"""Remembers the duration: slow tools do not use the lane."""
 
 from engine.calls.effects.ended import Effect, Ended, Places
 

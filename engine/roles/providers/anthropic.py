@@ -12,25 +12,16 @@ if TYPE_CHECKING:
     from engine.roles.providers.anthropic_client import AnthropicClient
 
 
-def provider(options: ProviderOptions) -> "AnthropicProvider":
-    return AnthropicProvider(options)
-
-
 class AnthropicProvider:
-    """Keeps the protocol `ModelProvider`. Its client is loaded when it is first asked."""
+    """A ModelProvider whose client is loaded at the first request."""
+
+    name = "anthropic"
 
     def __init__(self, options: ProviderOptions) -> None:
+        self.model = options.model
         self._options = options
         self._client: AnthropicClient | None = None
         self._loading = asyncio.Lock()
-
-    @property
-    def name(self) -> str:
-        return "anthropic"
-
-    @property
-    def model(self) -> str:
-        return self._options.model
 
     async def ask(self, request: ModelRequest, beat: Callable[[str], None], hear: Callable[[str], None] = unheard) -> ModelTurn:
         if not self._options.api_key and not self._options.base_url:
@@ -51,7 +42,7 @@ class AnthropicProvider:
 
 
 def _loaded(options: ProviderOptions) -> "AnthropicClient":
-    # Importing the client takes three seconds of a processor: a service that is asked for no model starts without it.
+    # Importing the client takes three seconds of a processor, which a service that asks no model saves.
     from engine.roles.providers.anthropic_client import AnthropicClient
 
     return AnthropicClient(options)

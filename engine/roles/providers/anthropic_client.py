@@ -1,6 +1,6 @@
-"""A turn by the anthropic client. Importing it takes seconds, so only `engine.roles.providers.anthropic` does, when a model is asked.
+"""A turn by the anthropic client. Importing it takes seconds, so only `engine.roles.providers.anthropic` does, at the first request.
 
-The client sends, and reads the stream: what it makes of each event, an object with the whole answer so far, takes longer than all else.
+The client only sends and reads the raw stream: building its own objects of each event takes longer than everything else.
 """
 
 import asyncio
@@ -23,21 +23,21 @@ from toolagent_service.contracts.model import ModelRequest, ModelTurn
 
 _SERVICE = "https://api.anthropic.com"
 _NO_KEY = "not-needed"
-"""The client sends some key or takes one from the environment; an endpoint of one's own may need none."""
+"""Sent if no key is set: without one the client takes a key from the environment."""
 
 _WRITE_S = 60.0
 
-# What reading a stream raises that holds what it should not: the client does not check what it reads.
+# Errors of reading a malformed stream: the client does not validate events.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError)
 
 _MAX_BYTES = 32 * 1024 * 1024
-"""Of one turn: an event of some 200 bytes for a few characters, and 128,000 tokens."""
+"""The largest answer: 128,000 tokens, in events of some 200 bytes for a few characters each."""
 
 _MAX_ERROR_BYTES = 1024 * 1024
 
 
 class AnthropicClient:
-    """As a provider does it, once its client is there. Blocks while it is made: certificates are read."""
+    """The loaded part of the provider. Making one blocks, because it reads certificates."""
 
     def __init__(self, options: ProviderOptions) -> None:
         self._options = options
@@ -45,7 +45,7 @@ class AnthropicClient:
             api_key=options.api_key or _NO_KEY,
             base_url=options.base_url or _SERVICE,
             timeout=Timeout(connect=options.connect_s, read=options.silence_s, write=_WRITE_S, pool=options.connect_s),
-            # Temporal retries, by kind; a retry in here would be paid for and not counted.
+            # Temporal retries, by kind. A retry by the client would cost money that nothing counts.
             max_retries=0,
         )
 
@@ -81,8 +81,7 @@ class AnthropicClient:
             "messages": messages_of(request),
             "stream": True,
         }
-        # Events of the type `object` are JSON, as they came.
-        # As bytes: a body of objects is walked through, value by value, which takes longer than all else of a request.
+        # The body is bytes, because the client walks through objects value by value. Events of the type `object` stay raw JSON.
         stream = await self._client.post(
             "/v1/messages", cast_to=types.Message, content=to_json(body), stream=True, stream_cls=AsyncStream[object]
         )
@@ -91,10 +90,7 @@ class AnthropicClient:
 
 
 class _Client(AsyncAnthropic):
-    """Without the headers of `ANTHROPIC_CUSTOM_HEADERS`, which the client always takes: nothing of ours comes from there.
-
-    Its answers are bounded.
-    """
+    """Bounds its answers, and ignores the headers of `ANTHROPIC_CUSTOM_HEADERS`."""
 
     def __init__(self, *, api_key: str, base_url: str, timeout: Timeout, max_retries: int) -> None:
         http = DefaultAsyncHttpxClient(
@@ -106,7 +102,7 @@ class _Client(AsyncAnthropic):
 
 @asynccontextmanager
 async def _beating(progress: AnswerSoFar, beat: Callable[[str], None], every_s: float) -> AsyncGenerator[None]:
-    """Reports progress at once and then at intervals: a model may think for minutes, and the client hides keep-alive events."""
+    """Reports progress at once and at intervals: a model may think for minutes, and the client hides keep-alive events."""
 
     async def beats() -> None:
         while True:
@@ -122,9 +118,9 @@ async def _beating(progress: AnswerSoFar, beat: Callable[[str], None], every_s: 
 
 
 async def bounded(response: httpx2.Response) -> None:
-    """A hook for answers: the client reads errors and redirects whole, and has httpx2 unpack without a bound.
+    """Bounds an answer, which the client would read and unpack without limit.
 
-    Reading one that is too large, or that cannot be unpacked, raises BodyRefused.
+    Reading an answer that is too large, or that cannot be unpacked, raises BodyRefused.
     """
     limit = _MAX_BYTES if response.is_success else _MAX_ERROR_BYTES
     body = bounded_body(response.headers, limit, is_redirect=response.has_redirect_location)

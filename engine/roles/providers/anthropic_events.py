@@ -1,4 +1,4 @@
-"""An answer as the events of its stream tell it."""
+"""Builds an answer from the events of its stream."""
 
 import time
 from collections.abc import Callable
@@ -12,11 +12,11 @@ from toolagent_service.contracts.model import ModelTurn, Usage
 
 _ARGUMENTS = "partial_json"
 _GROWING = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": _ARGUMENTS}
-"""Deltas, and their fields, which belong behind one another."""
+"""Deltas whose pieces are joined, and their fields."""
 
 
 class AnswerSoFar:
-    """What of an answer has come. `usage` is what is known to be paid for."""
+    """The part of an answer that has come. `usage` is what it cost so far."""
 
     def __init__(self, hear: Callable[[str], None]) -> None:
         self._hear = hear
@@ -33,7 +33,7 @@ class AnswerSoFar:
         return f"{self._doing}: {time.monotonic() - self._begun:.0f} s, {self._characters:,} characters"
 
     def take(self, event: Any) -> None:
-        """Raises what reading JSON of another form does: ValueError, TypeError, KeyError, AttributeError."""
+        """Raises ValueError, TypeError, KeyError or AttributeError for a malformed event."""
         kind = event["type"]
         if self.usage is None and kind in {"content_block_start", "content_block_delta", "message_delta", "message_stop"}:
             raise ValueError(f"{kind} came before message_start")
@@ -49,7 +49,7 @@ class AnswerSoFar:
                 self._take_delta(event["index"], event["delta"])
             case "message_delta":
                 self._stop_reason = event["delta"].get("stop_reason") or ""
-                # Totals; what is left out stays as it was.
+                # Totals; missing counts stay as they were.
                 self._counts |= {name: count for name, count in event["usage"].items() if count is not None}
             case "message_stop":
                 self._is_whole = True
@@ -58,7 +58,7 @@ class AnswerSoFar:
                 pass
 
     def turn(self) -> ModelTurn:
-        """Raises ModelBusy when the answer is not whole, ValueError when a part of it is not of the form it should have."""
+        """Raises ModelBusy if the answer is incomplete, ValueError if a part of it is malformed."""
         if self.usage is None or not self._is_whole:
             kind = BusyKind.CUT if self.usage is not None else BusyKind.MALFORMED
             raise ModelBusy(kind, "The stream ended before the answer did.", usage=self.usage)
@@ -67,7 +67,7 @@ class AnswerSoFar:
             if field != _ARGUMENTS:
                 block[field] = (block.get(field) or "") + written
             elif written.strip():
-                # Half a call is told as it came, where the answer was cut for its length.
+                # An answer that was cut for its length may end within a call.
                 block["input"] = from_json(written, allow_partial=self._stop_reason != "tool_use")
         return turn_of([block for _, block in sorted(self._blocks.items())], self._stop_reason, self._model, self.usage)
 

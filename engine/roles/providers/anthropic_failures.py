@@ -1,4 +1,4 @@
-"""What the anthropic client raises, as the failures of a provider: by status and the error's type, never by its text."""
+"""Translates errors of the anthropic client to failures of a provider, by status and type, never by text."""
 
 import math
 import time
@@ -26,7 +26,7 @@ _BY_TYPE: Mapping[str, BusyKind | RefusedKind] = {
     "request_too_large": RefusedKind.TOO_LARGE,
     "invalid_request_error": RefusedKind.BAD_REQUEST,
 }
-"""What comes within a stream has the status 200: its type says what it is."""
+"""Errors within a stream have the status 200, so their type decides."""
 
 _BY_STATUS: Mapping[int, BusyKind | RefusedKind] = {
     401: RefusedKind.UNAUTHENTICATED,
@@ -42,13 +42,13 @@ _BY_STATUS: Mapping[int, BusyKind | RefusedKind] = {
 }
 
 _SPENT = "spend_limit_reached"
-"""Suffix of the codes of limits that were set in the console: these do not end within a minute."""
+"""Suffix of the codes of limits that are set in the console, which do not end within a minute."""
 
 _LONGEST = 500
 
 
 def failure_of(error: Exception, options: ProviderOptions, usage: Usage | None) -> ModelFailure:
-    """What the client raised, or what reading its stream raised. `usage` is what is known to be paid for."""
+    """The failure for an error of the client, or of reading its stream. `usage` was paid for."""
     told = _told(error, options)
     match error:
         case APIStatusError():
@@ -64,7 +64,7 @@ def failure_of(error: Exception, options: ProviderOptions, usage: Usage | None) 
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Seconds from now on; None where nothing sensible is said."""
+    """Seconds from now; None if the headers name none."""
     milliseconds = _number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1_000
@@ -89,13 +89,11 @@ def _answered(error: APIStatusError, options: ProviderOptions, told: str, usage:
 def _kind(error: APIStatusError) -> BusyKind | RefusedKind:
     if (error.error_code or "").endswith(_SPENT):
         return RefusedKind.PAYMENT
-    by_type = _BY_TYPE.get(error.type or "")
-    # A status that says more than the type is believed first; gateways invent types.
+    # The status counts first, because gateways invent types.
     if error.status_code in _BY_STATUS:
         return _BY_STATUS[error.status_code]
-    if by_type is not None:
-        return by_type
-    return BusyKind.SERVER if error.status_code >= 500 or error.status_code < 400 else RefusedKind.BAD_REQUEST
+    fallback = RefusedKind.BAD_REQUEST if 400 <= error.status_code < 500 else BusyKind.SERVER
+    return _BY_TYPE.get(error.type or "", fallback)
 
 
 def _remedy(kind: RefusedKind, options: ProviderOptions) -> str:
@@ -120,7 +118,7 @@ def _remedy(kind: RefusedKind, options: ProviderOptions) -> str:
 
 
 def _told(error: Exception, options: ProviderOptions) -> str:
-    """The server's words, short, and without the key."""
+    """The words of the server, shortened, without the key."""
     words = (error.api_message or error.message) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
     line = " ".join(without_secret(words, options.api_key).split()) or type(error).__name__
     return shortened(line, _LONGEST)

@@ -1,4 +1,4 @@
-"""Our messages as the Messages API has them, with marks for its cache, and its answers as ours."""
+"""Translates messages to the Messages API, with cache marks, and its answers back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -12,8 +12,8 @@ _Marked = types.TextBlockParam | types.ToolResultBlockParam
 _MARK: types.CacheControlEphemeralParam = {"type": "ephemeral"}
 
 _MARKED_MESSAGES = 2
-"""The API takes four marks: the tools, the system prompt, and the last two messages of ours. It looks back from a mark over twenty blocks
-only, and a turn may have more: the mark before is where the last turn's cache is found.
+"""The API takes four marks: the tools, the system prompt, and our last two messages. It looks back from a mark over twenty blocks only,
+and a turn may have more: the mark before finds the cache of the last turn.
 """
 
 
@@ -31,19 +31,19 @@ def tools_of(request: ModelRequest) -> list[types.ToolParam]:
 
 
 def messages_of(request: ModelRequest) -> list[types.MessageParam]:
-    """Messages of alternating roles, none empty; our last ones are marked."""
+    """Messages of alternating roles, none empty, the last ones of ours marked."""
     messages = sendable(request.messages)
     marked = [place for place, message in enumerate(messages) if message.role == "user"][-_MARKED_MESSAGES:]
     return [_message(message, marked=place in marked) for place, message in enumerate(messages)]
 
 
 def turn_of(blocks: Sequence[Mapping[str, Any]], stop_reason: str, model: str, usage: Usage) -> ModelTurn:
-    """Raises ValueError, KeyError when a part of it is not of the form it should have."""
+    """Raises ValueError, KeyError for malformed blocks."""
     return ModelTurn(content=tuple(map(_block, blocks)), stop_reason=stop_reason, model=model, usage=usage)
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage:
-    """Endpoints that do not cache leave counts out."""
+    """Missing counts are 0: endpoints without a cache leave some out."""
     return Usage(
         input_tokens=counts.get("input_tokens") or 0,
         output_tokens=counts.get("output_tokens") or 0,
@@ -56,7 +56,7 @@ def _message(message: Message, *, marked: bool) -> types.MessageParam:
     content = [_param(block) for block in message.content]
     if marked and isinstance(message.content[-1], Text | ToolOutcome):
         cast("_Marked", content[-1])["cache_control"] = _MARK
-    # What is carried has whatever form it came with.
+    # Carried blocks have the form that the API gave them.
     whole = cast("Sequence[types.TextBlockParam]", content)
     if message.role == "user":
         return types.UserMessageParam(role="user", content=whole)

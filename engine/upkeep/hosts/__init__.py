@@ -1,1 +1,1 @@
-"""Being a host, and a front door: leases, draining, the watch of the event loop, calls of doors that are gone."""
+"""Hosts and front doors: their leases, draining, the watch of the event loop, calls of dead doors."""

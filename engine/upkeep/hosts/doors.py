@@ -1,4 +1,4 @@
-"""Being a front door: its lease; and taking over calls that dead doors had accepted."""
+"""The lease of a front door, and the takeover of calls that dead doors had accepted."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -19,7 +19,7 @@ from toolagent_service.calls.lanes import LaneUnreachableError
 _AT_ONCE = 64
 _OLD = timedelta(hours=1)
 _OLDEST = timedelta(days=7)
-"""No call is under way for longer, whoever makes it."""
+"""No call takes longer."""
 
 _FORGOTTEN = timedelta(seconds=10)
 _FORGET_EVERY_S = 60.0
@@ -28,14 +28,14 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Workflows(Protocol):
-    """What a door asks of Temporal. All of it may be repeated."""
+    """What a door asks of Temporal. Every method is idempotent."""
 
     async def end_lane(self, of: str) -> None:
-        """Of a door that is gone. Raises LaneUnreachableError."""
+        """Ends the lane of a dead door. Raises LaneUnreachableError."""
         ...
 
     async def is_over(self, call_id: str) -> bool | None:
-        """Whether the workflow of a call has ended; None where none has its id: another one may make it, as a part of its work."""
+        """Whether the workflow of a call has ended. None: no workflow has its id, but another one may make it."""
         ...
 
 
@@ -44,44 +44,44 @@ class OwnLane(Protocol):
     def figures(self) -> LaneFigures: ...
 
     def hand_on(self, flight: Flight) -> None:
-        """Give a call a workflow of its own, unless it is on its way here."""
+        """Gives a call its own workflow, unless it is in flight here."""
         ...
 
 
 Adopt = Callable[[Claim], Awaitable[None]]
-"""Gives a call that no process has in hand a workflow of its own. Raises LaneUnreachableError, StoreUnavailableError."""
+"""Gives a call that no process holds its own workflow. Raises LaneUnreachableError, StoreUnavailableError."""
 
 
 class Successor:
-    """Takes over from doors that are gone, in any process that is alive; `own` is its door, if it is one."""
+    """Takes over from dead doors, in any living process. `own` is the door of the process, if it has one."""
 
     def __init__(self, doors: DoorTable, claims: ClaimTable, workflows: Workflows, adopt: Adopt, own: str = "") -> None:
         self._doors, self._claims, self._workflows, self._adopt, self._own = doors, claims, workflows, adopt, own
         self._left = set[str]()
-        """What the last rounds found to be adopted."""
+        """Calls that the last rounds found abandoned."""
         self._ended_at = ""
-        """The call at which the last round ended early. The next one begins behind it: one that fails keeps no others from their turn."""
+        """The call at which the last round stopped early. The next round begins after it, so that one bad call does not block others."""
 
     async def look(self) -> None:
-        """Take over what dead doors have left, until Temporal does not answer."""
+        """Takes over the calls of dead doors, as long as Temporal answers."""
         with suppress(StoreUnavailableError, LaneUnreachableError):
             await self.clear(None)
-            await self._claims.drop_ended()  # else their calls would get workflows, to be told so
+            await self._claims.drop_ended()  # else ended calls would get workflows
             await self._adopt_left()
 
     async def forget(self) -> None:
-        """Drop claims of workflows that were ended from outside, so that nobody settled the call: what its caller sent goes.
+        """Drops the claims of workflows that were ended from outside and never settled their call.
 
-        Temporal is asked after each old one, which may be many, so only one process does: the first living door, or who finds none.
+        It asks Temporal about each old claim, so only one process does it: the first living door, or any process if there is none.
         """
         with suppress(StoreUnavailableError):
             if self._own == next((lane.door for lane in await self._doors.alive()), ""):
                 await self._forget()
 
     async def clear(self, host: str | None) -> None:
-        """End the lanes of doors that are gone, also of earlier lives of the `host`. Raises StoreUnavailableError."""
+        """Ends the lanes of dead doors, also of earlier lives of the `host`. Raises StoreUnavailableError."""
         for gone in await self._doors.gone(host, self._own):
-            with suppress(LaneUnreachableError):  # nothing but its row says that there is a lane to be ended: it stays
+            with suppress(LaneUnreachableError):  # the row stays, because only it tells of the lane
                 await self._workflows.end_lane(gone)
                 await self._doors.leave(gone)
 
@@ -89,7 +89,7 @@ class Successor:
         behind, seen = self._ended_at, set[str]()
 
         async def page(after: str) -> Sequence[Claim]:
-            # Looked at anew: a door that has come since is alive.
+            # Read anew for each page: a new door is alive.
             living = [lane.door for lane in await self._doors.alive()]
             return await self._claims.abandoned(living, _AT_ONCE, after)
 
@@ -102,7 +102,7 @@ class Successor:
         self._left, self._ended_at = seen | {call_id for call_id in self._left if call_id <= behind}, ""
 
     async def _take_on(self, claim: Claim) -> None:
-        """What stays is said once."""
+        """Logs a call that stays abandoned only once."""
         is_news = claim.call_id not in self._left
         self._left.add(claim.call_id)
         if claim.call is not None:
@@ -122,7 +122,7 @@ class Successor:
 
 
 class DoorKeeper:
-    """Keeps the lease of one door, in a process that may be a `host` too."""
+    """Keeps the lease of one door. Its process may be a `host` too."""
 
     def __init__(
         self, door: str, host: str | None, doors: DoorTable, claims: ClaimTable, workflows: Workflows, lane: OwnLane, adopt: Adopt
@@ -133,31 +133,31 @@ class DoorKeeper:
     async def open(self) -> None:
         """Raises StoreUnavailableError."""
         await self._doors.beat(self._door, self._host, self._lane.figures)
-        # An earlier life of this process needs no lease to run out: it is gone.
+        # Earlier lives of this process are dead, whatever their leases say.
         await self._successor.clear(self._host)
 
     async def beat(self) -> None:
-        """Renew the lease."""
+        """Renews the lease."""
         with suppress(StoreUnavailableError):
             await self._doors.beat(self._door, self._host, self._lane.figures)
 
     async def look(self) -> None:
-        """See to calls that nobody has in hand."""
+        """Looks after calls that no process holds."""
         await self._successor.look()
         with suppress(StoreUnavailableError):
             await self._remember()
 
     async def forget(self) -> None:
-        """Drop what no workflow has in hand any more."""
+        """Drops claims that no workflow holds."""
         await self._successor.forget()
 
     async def leave(self) -> None:
-        """The next door that looks takes over what is still claimed."""
+        """Leaves its claims to the other doors."""
         with suppress(StoreUnavailableError):  # the lease expires
             await self._doors.leave(self._door)
 
     async def _remember(self) -> None:
-        """Calls that were accepted here without our knowing it: the database was lost, or the caller, while they were claimed."""
+        """Hands on calls that were claimed here unknown to the lane: the database or the caller was lost meanwhile."""
 
         async def hand_on(claim: Claim) -> None:
             if claim.call is not None:
@@ -167,7 +167,7 @@ class DoorKeeper:
 
 
 async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Callable[[Claim], Awaitable[None]], after: str = "") -> None:
-    """Page by page, beyond one call: those that stay where they are keep no others from their turn."""
+    """Page by page, each after the last call of the one before: calls that stay do not block others."""
     is_full = True
     while is_full:
         found = await page(after)
@@ -178,36 +178,31 @@ async def _with_each(page: Callable[[str], Awaitable[Sequence[Claim]]], do: Call
 
 
 def seen_doors(doors: DoorTable, every_s: float) -> AbstractAsyncContextManager[None]:
-    """Have a process that is no door notice for how long it could see none, until the block ends."""
-
-    async def look() -> None:
-        with suppress(StoreUnavailableError):
-            await doors.look()
-
-    return repeated(look, every_s, "sight of doors")
+    """Lets a process without a door notice how long it has seen none, until the block ends."""
+    return repeated(doors.look, every_s, "sight of doors", passing=(StoreUnavailableError,))
 
 
 @asynccontextmanager
 async def succeeding(successor: Successor, every_s: float) -> AsyncGenerator[None]:
-    """Take over from doors that are gone, in a process that is none, until the block ends."""
+    """Takes over from dead doors, in a process without a door, until the block ends."""
     async with repeated(successor.look, every_s, "calls of doors that are gone"), _forgetting(successor.forget):
         yield
 
 
 def _forgetting(forget: Callable[[], Awaitable[None]]) -> AbstractAsyncContextManager[None]:
-    """Of its own, since Temporal may take long: nothing may keep calls from being adopted."""
+    """A task of its own, because Temporal may take long, and adoption must not wait."""
     return repeated(forget, _FORGET_EVERY_S, "claims of workflows that are over")
 
 
 @asynccontextmanager
 async def held_door(keeper: DoorKeeper, every_s: float, is_lane_open: Callable[[], bool]) -> AsyncGenerator[None]:
-    """Be that door until the block ends. Raises StoreUnavailableError at its beginning.
+    """Holds the door until the block ends. Raises StoreUnavailableError at its beginning.
 
-    A door whose lane is still open at the end does not leave: when its lease is over, another one ends that lane.
+    A door whose lane is still open at the end does not leave: after its lease, another door ends that lane.
     """
     await keeper.open()
     try:
-        # Of their own, since nothing may keep a lease from being renewed.
+        # Tasks of their own, because the renewal of a lease must not wait.
         beating, looking = repeated(keeper.beat, every_s, "door lease"), repeated(keeper.look, every_s, "calls of other doors")
         async with beating, looking, _forgetting(keeper.forget):
             yield

@@ -1,4 +1,4 @@
-"""Calls that a door has in hand and somebody else has ended: they end here too."""
+"""Ends calls in the lane of a door that were ended elsewhere."""
 
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -13,32 +13,32 @@ _EVERY_S = 0.1
 
 
 class Flights(Protocol):
-    """Those of a lane."""
+    """The flights of a lane."""
 
     @property
     def gone_on(self) -> Sequence[Flight]:
-        """Calls that are made here and have a workflow."""
+        """Calls that run here and have a workflow."""
         ...
 
     @property
     def delayed(self) -> Sequence[Flight]:
-        """Calls that were accepted, and have been here for long without a workflow: most of them wait for their turn."""
+        """Accepted calls that have been here for long without a workflow; most of them wait for their turn."""
         ...
 
 
 class EndedElsewhere:
-    """A cancel at another door is in the claims of calls; those that their workflow has ended, or somebody has taken over, have none."""
+    """Reads claims: another door marks a cancelled call there, and a call that was settled or taken over has lost its claim."""
 
     def __init__(self, door: str, flights: Flights, claims: ClaimTable) -> None:
         self._door, self._flights, self._claims = door, flights, claims
 
     async def look(self) -> None:
-        """Tell those that are to end."""
+        """Cancels the flights of ended calls."""
         with suppress(StoreUnavailableError):
-            await self._look_after_gone_on()
-            await self._look_after_delayed()
+            await self._look_at_moved()
+            await self._look_at_delayed()
 
-    async def _look_after_gone_on(self) -> None:
+    async def _look_at_moved(self) -> None:
         claims = {flight: flight.claim for flight in self._flights.gone_on if not flight.is_cancelled}
         if not claims:
             return
@@ -48,16 +48,14 @@ class EndedElsewhere:
             if found is None or found.is_cancelled or not claim.is_held_as(found):
                 flight.cancel()
 
-    async def _look_after_delayed(self) -> None:
-        """There may be very many; cancelled are few."""
+    async def _look_at_delayed(self) -> None:
+        """Reads the cancelled claims, which are few, while the delayed calls may be many."""
         delayed = {flight.call_id: flight for flight in self._flights.delayed if not flight.is_cancelled}
-        if not delayed:
-            return
-        for call_id in await self._claims.cancelled(self._door):
+        for call_id in await self._claims.cancelled(self._door) if delayed else ():
             if (flight := delayed.get(call_id)) is not None:
                 flight.cancel()
 
 
 def ending_elsewhere(door: str, flights: Flights, claims: ClaimTable) -> AbstractAsyncContextManager[None]:
-    """Until the block ends."""
+    """Looks at intervals until the block ends."""
     return repeated(EndedElsewhere(door, flights, claims).look, _EVERY_S, "calls ended elsewhere")

@@ -1,4 +1,4 @@
-"""Being a host: claiming its id in the database, renewing the lease, learning that it drains, and releasing the id."""
+"""The lease of a host: claims its id in the database, renews it, learns of drains, and releases it."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -19,22 +19,22 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class NotTheHostError(Exception):
-    """This process cannot be the host, or is it no longer. The message says why and what to do about it."""
+    """This process is not, or no longer, the host. The message says why, and what to do."""
 
 
 class HostLease:
-    """That this process is the host, until another one claims the id."""
+    """Holds the id of the host until another process claims it."""
 
     def __init__(self, hosts: HostTable, claim: HostClaim, every_s: float, intake: Intake) -> None:
         self._hosts, self._claim, self._every_s, self._intake = hosts, claim, every_s, intake
         self._beats = asyncio.create_task(self._beat(), name=f"heartbeat of {claim.host}")
 
     async def lost(self) -> None:
-        """Returns never; raises NotTheHostError when another process has become this host."""
+        """Never returns. Raises NotTheHostError when another process has claimed the id."""
         await asyncio.shield(self._beats)
 
     async def end(self) -> None:
-        """Stop renewing, and release the id."""
+        """Stops the renewal, and releases the id."""
         self._beats.cancel()
         with suppress(asyncio.CancelledError, NotTheHostError):
             await self._beats
@@ -42,7 +42,7 @@ class HostLease:
             await self._hosts.release(self._claim)
 
     async def _beat(self) -> None:
-        """A database that is away changes nothing: tools keep running, and no other process can claim the id either."""
+        """While the database is away, tools keep running: no other process can claim the id either."""
         while True:
             await asyncio.sleep(self._every_s)
             try:
@@ -59,7 +59,7 @@ class HostLease:
 
 @asynccontextmanager
 async def held_host(hosts: HostTable, claim: HostClaim, heartbeat_s: float, lease_s: float, intake: Intake) -> AsyncGenerator[HostLease]:
-    """Be this host until the block ends; `intake` knows whether it drains. Raises NotTheHostError when its id is alive elsewhere."""
+    """Holds the host until the block ends, and tells `intake` of drains. Raises NotTheHostError if the id is alive elsewhere."""
     try:
         mark = await _claim(hosts, claim, lease_s)
     except StoreUnavailableError as error:
@@ -73,7 +73,7 @@ async def held_host(hosts: HostTable, claim: HostClaim, heartbeat_s: float, leas
 
 
 async def _claim(hosts: HostTable, claim: HostClaim, lease_s: float) -> str | None:
-    """The mark of its drain. A host that was moved to another machine may have to wait until its last life counts as dead."""
+    """The mark of the drain. A host that moved to another machine may have to wait until its old lease expires."""
     looks = int(lease_s / _LOOK_S) + _SPARE_LOOKS
     for look in range(looks + 1):
         try:

@@ -1,6 +1,6 @@
-"""How long the event loop stands still, and what runs meanwhile.
+"""Measures pauses of the event loop, and what ran in them.
 
-One loop serves the whole process: while it stands still, no request is answered.
+One loop serves the whole process: during a pause no request is answered.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _TICK_S = 0.1
 _LOOK_S = 0.25
 _WINDOW_S = 300.0
 _STUCK_S = 10.0
-"""A loop that stands still so long may never report it itself."""
+"""A loop that pauses so long may never report it itself."""
 
 _NOTED_S = 0.01
 _DEPTH = 8
@@ -36,7 +36,7 @@ _WAITING = (
     "aiosqlite/core.py",
     "anyio/_backends/_asyncio.py",
 )
-"""Where a thread is that has nothing to do."""
+"""Files in which idle threads wait."""
 
 _UNSEEN = "not seen: it held the interpreter's lock to its end"
 
@@ -44,26 +44,26 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class LoopWatch:
-    """Of one loop. A pause of `warn_s` seconds or more is a warning, with what ran in it."""
+    """Watches one loop. Logs pauses of `warn_s` seconds or more, with what ran in them."""
 
     def __init__(self, warn_s: float = 1.0) -> None:
         self._warn_s = warn_s
         self._pauses: deque[tuple[float, LoopPause]] = deque()
-        """Each is longer than those after it."""
+        """In order of time; each is longer than those after it."""
         self._ticked = time.monotonic()
         self._seen: tuple[float, list[str]] = (0.0, [])
-        """When the loop had last ticked, and what ran some time after that."""
+        """The last tick before a look, and what ran at the look."""
         self._ended = threading.Event()
         self._timer: asyncio.TimerHandle | None = None
 
     def longest(self) -> LoopPause:
-        """Over the last five minutes."""
+        """The longest pause of the last five minutes."""
         while self._pauses and self._pauses[0][0] < time.monotonic() - _WINDOW_S:
             self._pauses.popleft()
         return self._pauses[0][1] if self._pauses else LoopPause(window_s=_WINDOW_S)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Runs until it is cancelled."""
         looks = threading.Thread(target=self._look, args=(threading.get_ident(),), name="loop watch", daemon=True)
         looks.start()
         try:
@@ -87,7 +87,7 @@ class LoopWatch:
             _log.warning("loop_stood_still", seconds=pause.longest_pause_s, ran=ran if ticked == self._ticked else [_UNSEEN])
 
     def _look(self, loop_thread: int) -> None:
-        """In a thread of its own. While the loop ticks, it looks at nothing."""
+        """Runs in its own thread. Reads stacks only while the loop pauses."""
         told = 0.0
         while not self._ended.wait(min(_LOOK_S, self._warn_s / 2)):
             ticked = self._ticked
@@ -101,7 +101,7 @@ class LoopWatch:
 
 @asynccontextmanager
 async def watched_loop() -> AsyncGenerator[LoopWatch]:
-    """Watch the loop until the block ends."""
+    """Watches the loop until the block ends."""
     watch = LoopWatch()
     task = asyncio.create_task(watch.run(), name="loop watch")
     try:
@@ -112,7 +112,7 @@ async def watched_loop() -> AsyncGenerator[LoopWatch]:
 
 
 def _running(loop_thread: int) -> Iterator[str]:
-    """Where the loop's thread is, and then every other one that does something: it may hold the interpreter's lock."""
+    """The stack of the loop's thread, then of every other busy thread, which may hold the interpreter's lock."""
     frames = sys._current_frames()  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - documented; nothing else shows other threads
     yield f"loop: {_stack(frames.pop(loop_thread))}"
     frames.pop(threading.get_ident(), None)
@@ -123,7 +123,7 @@ def _running(loop_thread: int) -> Iterator[str]:
 
 
 def _stack(innermost: FrameType) -> str:
-    """The innermost first."""
+    """The innermost frame first."""
     shown: list[str] = []
     frame: FrameType | None = innermost
     while frame is not None and len(shown) < _DEPTH:

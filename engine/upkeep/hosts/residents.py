@@ -1,20 +1,21 @@
-"""Sessions that live on a host: their tools hold their state there."""
+"""Sessions that live on a host, because their tools hold state there."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
 from engine.registry.registry import ToolRegistry
 from engine.store.sessions import SessionTable
+from toolagent.contracts.sources.source import Traits
 
 
 class Residents:
-    """A session lives on the host of its launch, if a tool of its group does. All raise StoreUnavailableError."""
+    """A session lives on the host of its launch if a tool of its group does. Every method raises StoreUnavailableError."""
 
     def __init__(self, sessions: SessionTable, registry: ToolRegistry) -> None:
         self._sessions, self._registry = sessions, registry
 
     async def by_host(self) -> Mapping[str, Collection[str]]:
-        """The ids of living sessions, but for those that cannot be read."""
+        """The ids of living sessions, without unreadable ones."""
         return {host: [session_id for session_id, _ in found] for host, found in (await self._found(all_of=False)).items()}
 
     async def tools_on(self, host: str) -> Collection[str]:
@@ -22,14 +23,16 @@ class Residents:
         return {tool_id for _, tools in (await self._found(all_of=True)).get(host, ()) for tool_id in tools}
 
     async def lives_on_host(self, tool_id: str) -> bool:
-        """Whether it is a process, or a container, of ours."""
-        entry = await self._registry.entry(tool_id)
-        return entry is not None and any(source.traits.on_host for source in entry.sources)
+        """Whether the tool is a process or a container of a host."""
+        return any(traits.on_host for traits in await self._traits(tool_id))
 
     async def is_kept_up(self, tool_id: str) -> bool:
-        """Whether to call it keeps a process, or a container, of ours up."""
+        """Whether calls keep a process or a container of a host up."""
+        return any(traits.on_host and traits.stays_up for traits in await self._traits(tool_id))
+
+    async def _traits(self, tool_id: str) -> list[Traits]:
         entry = await self._registry.entry(tool_id)
-        return entry is not None and any(source.traits.on_host and source.traits.stays_up for source in entry.sources)
+        return [source.traits for source in entry.sources] if entry else []
 
     async def _found(self, *, all_of: bool) -> Mapping[str, list[tuple[str, Collection[str]]]]:
         found = defaultdict[str, list[tuple[str, Collection[str]]]](list)

@@ -1,1 +1,1 @@
-"""Removal of what nobody needs any more: containers, environments, files, projects, tools, tasks."""
+"""Removal of unused containers, environments, files, projects, tools and tasks."""

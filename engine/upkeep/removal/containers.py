@@ -1,4 +1,4 @@
-"""The containers of this host: found again after a restart; orphans are removed."""
+"""Finds the containers of this host after a restart, and removes orphans."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -32,7 +32,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 async def found_containers(
     runtimes: Mapping[str, AnyRuntime], supervisor: Supervisor, registry: ToolRegistry
 ) -> AsyncGenerator[BuildContainers | None]:
-    """Serving containers that a killed worker left get their routes back, or are removed; build containers are watched."""
+    """Gives serving containers of a killed worker their routes back, or removes them; watches build containers."""
     runtime = runtimes.get("docker")
     if not isinstance(runtime, DockerRuntime):
         yield None
@@ -66,14 +66,14 @@ async def _sweep(runtime: DockerRuntime, registry: ToolRegistry) -> None:
 
 
 class ImageSources:
-    """The sources that images are built of, in all versions of all tools: read once, when the first is asked for."""
+    """The sources of images, in all versions of all tools. Reads them once, at the first question."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
         self._entries: tuple[ToolEntry, ...] | None = None
 
     async def named(self, name: str) -> tuple[DockerSource, ...]:
-        """Those whose image has this name: that of the tool, or of the process that it shares."""
+        """The sources whose image has this name: that of the tool, or of its shared process."""
         if self._entries is None:
             self._entries = await self._registry.list_versions()
         found = ((entry.manifest.tool_id, source) for entry in self._entries for source in entry.sources)
@@ -81,21 +81,22 @@ class ImageSources:
 
 
 async def _restored(marks: Marks, supervisor: Supervisor, registry: ToolRegistry) -> None:
-    """What cannot be recovered is removed, and started anew by the next call."""
+    """Restores a container. One that cannot be restored is removed, and the next call starts it anew."""
     entry = await registry.entry(marks.tool, marks.version)
     sources = [index for index, source in enumerate(entry.sources) if isinstance(source, DockerSource)] if entry else []
     if entry is None or not sources:
         return
+    say = partial(_log.info, "container", tool=marks.tool)
     try:
-        await supervisor.start(entry, lambda told: _log.info("container", tool=marks.tool, progress=told), sources)
+        await supervisor.start(entry, lambda told: say(progress=told), sources)
         for other, index in await _sharing(entry, supervisor, registry):
-            await supervisor.start(other, lambda told: _log.info("container", tool=marks.tool, progress=told), [index])
+            await supervisor.start(other, lambda told: say(progress=told), [index])
     except NotSent as failure:
         _log.warning("container_not_found_again", tool=marks.tool, reason=failure.message)
 
 
 async def _sharing(entry: ToolEntry, supervisor: Supervisor, registry: ToolRegistry) -> list[tuple[ToolEntry, int]]:
-    """The other tools that are in the process that this one is in now, and the source by which they are."""
+    """The other tools that share the process of this one, each with the index of its source."""
     route = supervisor.route(entry.manifest.tool_id)
     key = process_key(entry.manifest, entry.sources[route.active_source]) if route else None
     if key is None:

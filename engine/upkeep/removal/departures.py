@@ -1,4 +1,4 @@
-"""Ending tools that are in no catalog any more: after each import here, and now and then, as other hosts import too."""
+"""Ends tools that left all catalogs: after each import here, and at intervals, because other hosts import too."""
 
 from contextlib import AbstractAsyncContextManager
 
@@ -16,7 +16,7 @@ _LOOK_S = 10.0
 
 
 def ending_after(imported: ImportCatalog, departures: Departures) -> ImportCatalog:
-    """The same import; what it took out ends."""
+    """The same import, which then ends tools that it removed."""
 
     async def run() -> tuple[CatalogFault, ...]:
         faults = await imported()
@@ -27,7 +27,7 @@ def ending_after(imported: ImportCatalog, departures: Departures) -> ImportCatal
 
 
 def ending_departed(departures: Departures) -> AbstractAsyncContextManager[None]:
-    """Look again and again until the block ends."""
+    """Looks at intervals until the block ends."""
 
     async def look() -> None:
         try:

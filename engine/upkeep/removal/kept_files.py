@@ -1,4 +1,4 @@
-"""Removes files that nothing needs any more, old calls, tasks, sessions and chats, and hosts that never came back."""
+"""Removes unused files, old calls, tasks, sessions and chats, and hosts that stayed away."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
@@ -22,7 +22,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long an unused file is kept, a call, a task or a session of a group after its end, a chat after its last message."""
+    """How long to keep an unused file, a call, task or session after its end, and a chat after its last message."""
 
     files: timedelta
     calls: timedelta
@@ -38,7 +38,7 @@ def sweeping_files(
     forget_hosts: Callable[[], Awaitable[Iterable[str]]],
     every_s: float = _EVERY_S,
 ) -> AbstractAsyncContextManager[None]:
-    """Now and every hour until the block ends."""
+    """Sweeps now and every hour until the block ends."""
 
     async def sweep() -> None:
         try:

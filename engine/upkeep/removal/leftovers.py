@@ -1,4 +1,4 @@
-"""What tools left goes when the service starts, and while it runs."""
+"""Removes leftovers of tools, at the start of the service and while it runs."""
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def swept_state(state: Path, calls: Path) -> None:
-    """End and remove what the last run on this state directory left behind. To be called before any tool runs."""
+    """Ends and removes what the last run on this state directory left behind. Call it before any tool runs."""
     for swept in await sweep(state):
         _log.warning("ended_leftover_process", pid=swept.pid, name=swept.name, worker=swept.worker)
     await asyncio.to_thread(_emptied, calls)
@@ -25,7 +25,7 @@ async def swept_state(state: Path, calls: Path) -> None:
 
 
 def sweeping_leftovers(folders: CallFolders) -> AbstractAsyncContextManager[None]:
-    """Every minute until the block ends: what could not be removed, and what tools put beside the folders of their calls."""
+    """Removes, every minute, files that could not be removed before, and files that tools put beside the folders of their calls."""
 
     async def sweep_once() -> None:
         try:
@@ -41,14 +41,14 @@ def sweeping_leftovers(folders: CallFolders) -> AbstractAsyncContextManager[None
 
 
 def _emptied(calls: Path) -> None:
-    """The folders of tools stay, as containers that outlived the last run see them."""
+    """Keeps the folders of tools: containers that outlived the last run have them mounted."""
     for folder in calls.iterdir() if calls.is_dir() else ():
         for left in folder.iterdir() if folder.is_dir() and not folder.is_symlink() and not folder.name.startswith(".") else (folder,):
             discard(left)
 
 
 def _sweep_set_aside(state: Path) -> None:
-    """What the last run could not remove."""
+    """Removes what the last run could not remove."""
     for pattern in (f"*/{SET_ASIDE}*", f"*/*/{SET_ASIDE}*"):
         for left in state.glob(pattern):
             discard(left)

@@ -1,4 +1,4 @@
-"""Projects of local tools that no version refers to any more, and environments that no tool needs."""
+"""Removes projects of local tools without a version, and unused environments."""
 
 from contextlib import AbstractAsyncContextManager
 
@@ -17,7 +17,7 @@ _EVERY_S = 3600.0
 
 
 async def sweep_projects(projects: Projects, database: Database) -> None:
-    """Remove projects that no version refers to. To be called before any tool runs."""
+    """Removes projects that no version refers to. Call it before any tool runs."""
     try:
         wanted = set((await CatalogEntryTable(database).content_of()).values())
     except StoreUnavailableError as error:
@@ -28,7 +28,7 @@ async def sweep_projects(projects: Projects, database: Database) -> None:
 
 
 def tidied(environments: ScriptEnvironments) -> AbstractAsyncContextManager[None]:
-    """Environments that no tool needs are removed now and once an hour, until the block ends."""
+    """Removes unused environments now and every hour until the block ends."""
 
     async def tidy() -> None:
         for name in await environments.tidy():

@@ -1,4 +1,4 @@
-"""Abandoned tasks: those whose workflow is gone are ended; files of tasks that ended or moved are removed from this host."""
+"""Ends tasks that lost their workflow, and removes files of tasks that ended or moved to another host."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -18,20 +18,20 @@ _EVERY_S = 60.0
 _NOTHING = "Nothing it made can be called. Ask for it again."
 
 WorkflowEnd = Callable[[str], Awaitable[tuple[Ending, str] | None]]
-"""How the workflow of a task ended, and why; None while it goes on.
+"""How the workflow of a task ended, and why; None while it runs.
 
-Raises ConnectionError when it cannot be known now, UnreadableEndError when it cannot be said of this one.
+Raises ConnectionError if Temporal does not answer, UnreadableEndError if the end of this workflow cannot be read.
 """
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class UnreadableEndError(Exception):
-    """How the workflow of one task ended cannot be told."""
+    """The end of a workflow cannot be read."""
 
 
 class TaskSweep:
-    """Of all hosts each looks after all workflows, and after what is on itself. `benches` and `environments` are those of `host`."""
+    """Every host looks at all workflows, and at its own files. `benches` and `environments` belong to `host`."""
 
     def __init__(
         self,
@@ -46,27 +46,27 @@ class TaskSweep:
         self._benches, self._environments, self._host = benches, environments, host
 
     async def run(self) -> None:
-        """Once. Raises StoreUnavailableError, OSError: also when the state of workflows cannot be known."""
+        """One round. Raises StoreUnavailableError, OSError (ConnectionError included)."""
         for task_id in await self._tasks.unended():
             try:
                 await self._look_after(task_id)
             except (UnreadableEndError, ValidationError) as error:
-                # A failure of one must not stop the others.
+                # One bad task must not block the others.
                 _log.warning("task_not_looked_after", task=task_id, reason=str(error))
         await self.clear()
 
     async def _look_after(self, task_id: str) -> None:
         how = await self._end_of(task_id)
         if how is not None:
-            # It may have been cut off when it was registered already, and before that was written down.
+            # The task may have registered tools and ended before that was recorded.
             made = await self._evidence.callable_of(task_id)
             reason = f"{how[1]} {_left(made)}"
             _log.warning("ended_task_without_workflow", task=task_id, reason=reason)
             await self._tasks.settle(task_id, how[0], reason, tool_ids=[*made])
 
     async def clear(self) -> None:
-        """End and remove what is here of tasks that have ended, or are done on another host by now."""
-        # In this order: what is there already was begun before, so its row says where the task is.
+        """Removes files and processes of tasks that ended, or run on another host now."""
+        # In this order: the row of a bench that exists already tells where its task is.
         present = await self._benches.present()
         for task_id in sorted(present - await self._tasks.on_host(self._host)):
             try:
@@ -79,13 +79,13 @@ class TaskSweep:
 
 
 def _left(made: Mapping[str, str]) -> str:
-    """`made`: versions that can be called, by tool."""
+    """`made`: callable versions, by tool."""
     named = ", ".join(f"{tool_id} {version}" for tool_id, version in made.items())
     return f"What it had registered by then can be called: {named}." if made else _NOTHING
 
 
 def sweeping_tasks(sweep: TaskSweep, every_s: float = _EVERY_S) -> AbstractAsyncContextManager[None]:
-    """Now and every minute until the block ends."""
+    """Sweeps now and every minute until the block ends."""
 
     async def once() -> None:
         try:

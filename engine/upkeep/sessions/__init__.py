@@ -1,1 +1,1 @@
-"""Sessions of groups: those without a workflow, and what their providers still run."""
+"""Sessions of groups: those that lost their workflow, and launches that providers still run."""

@@ -1,4 +1,4 @@
-"""What providers say that they run, compared with what sessions have: what nobody has any more is stopped."""
+"""Compares what providers run with the sessions, and stops launches that no session owns any more."""
 
 import hashlib
 import json
@@ -11,20 +11,20 @@ from typing import Protocol
 import structlog
 from pydantic import JsonValue
 
+from engine.groups.alerts import alert
 from engine.store.calls import CallTable
 from engine.store.clock import now
-from engine.store.events import LONGEST_ALERT, EventTable
+from engine.store.events import EventTable
 from engine.store.groups import GroupTable
 from engine.store.sessions import SessionTable
 from engine.upkeep.rounds import repeated
 from engine.upkeep.sessions.sweep import SessionWorkflows
 from toolagent.contracts.calls import Caller, ToolCall, ToolResult
 from toolagent.contracts.groups import GroupRole, ToolGroup, VerifyProbe
-from toolagent.contracts.records import CallRecord, Event, EventType
+from toolagent.contracts.records import CallRecord
 from toolagent.contracts.sessions import SESSION_ID_PATTERN, OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.core.calls.masking import masked_params, masked_text
 from toolagent.core.catalog.lifecycles import lifecycle_fault
-from toolagent_service.agents.coding_log import shown_text
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import session_for
 from toolagent_service.groups.sessions import (
@@ -44,24 +44,24 @@ from toolagent_service.groups.sessions import (
 
 _EVERY_S = 300.0
 _LISTED_AFTER = timedelta(seconds=60)
-"""So long a provider may go on listing what was stopped."""
+"""A provider may list a stopped launch for so long."""
 
 _LATELY = timedelta(days=1)
-"""A group without a session for so long is not asked for: its probe may be a tool that is asleep, or not set up."""
+"""The probe of a group without a session for so long is not called: its tool may be asleep, or not set up."""
 
 _LATELY_KEPT_UP = timedelta(seconds=2 * _EVERY_S)
-"""The same where to ask keeps a process of ours up and nothing is paid for: what that launched ends with it."""
+"""The same, if the probe keeps a process of ours up and launches cost nothing: they end with that process."""
 
 _LOST_FOR = timedelta(hours=1)
-"""So long a provider that cannot list is asked for a launch whose answer was lost, after its session."""
+"""So long after a session a provider that cannot list is asked about its lost launches."""
 
 _LOOK_S = 60.0
 
 _MOST = 1_000
-"""Sessions of a group that are looked at, besides all that live."""
+"""Ended sessions of a group that are read, besides all living ones."""
 
 _STOPS = 3
-"""Sessions that stop the same launch, one after the other; then a person has to look."""
+"""Sessions that try to stop the same launch, one after the other, before an operator has to."""
 
 _SERVICE = Caller(caller_id="service", caller_type="service")
 
@@ -70,16 +70,14 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 class Listing(Protocol):
     async def __call__(self, call: ToolCall) -> ToolResult:
-        """Make a call like any other. Raises ConnectionError when Temporal cannot be asked now."""
+        """Makes an ordinary call. Raises ConnectionError if Temporal does not answer."""
         ...
 
 
 class ProviderSweep:
-    """For groups with a probe, and with a session lately. Harmless when several hosts do it at once.
+    """Looks at groups that have a probe and a recent session. Several hosts may do it at once.
 
-    A probe that is asked for one launch is asked for each of which nothing is known.
-
-    What was launched by nobody here is told of, and never stopped.
+    A probe that answers for a single launch is called for each lost launch. A launch of no session of ours is reported, and never stopped.
     """
 
     def __init__(
@@ -95,14 +93,14 @@ class ProviderSweep:
         self._groups, self._sessions, self._calls, self._events = groups, sessions, calls, events
         self._workflows, self._listing, self._is_kept_up = workflows, listing, is_kept_up
         self._launchers: dict[str, Mapping[str, frozenset[str]]] = {}
-        """By group: what is listed without a session, and the sessions that may turn out to have launched it."""
+        """By group: listed launches without a session, and the sessions that may own them."""
 
     async def run(self) -> None:
-        """Once. Raises StoreUnavailableError where the groups cannot be read."""
+        """One round. Raises StoreUnavailableError if the groups cannot be read."""
         for group in await self._groups.with_lifecycle():
             try:
                 await self._see(group)
-            except Exception:  # noqa: BLE001 - a provider that does not answer must not keep others from being compared
+            except Exception:  # noqa: BLE001 - one bad provider must not block others
                 _log.exception("provider_not_compared", group_id=group.group_id, then="it is tried again")
 
     async def _see(self, group: ToolGroup) -> None:
@@ -113,7 +111,7 @@ class ProviderSweep:
         if probe.asks is not None:
             known = launched_by(probe, views)[:_MOST]
             for view in _lately(views, _LOST_FOR):
-                # Most sessions have what their first launch answered: nothing is read for them.
+                # Most sessions have the answer of their first launch, and need no read.
                 if view.launched is None or view.launch_call_id != call_id_in(view.session_id, "launch 1"):
                     await self._find_lost(view, probe, known)
         if probe.asks is None or probe.lists is not None:
@@ -123,9 +121,9 @@ class ProviderSweep:
                 await self._compare(group, probe)
 
     async def _views(self, group: ToolGroup) -> Sequence[SessionView]:
-        """Those that live, then the newest of the others; none where one cannot be read, as what it launched would be nobody's.
+        """The living sessions, then the newest of the others.
 
-        Raises ValidationError.
+        Raises ValidationError if one is unreadable, because its launch would seem to have no owner.
         """
         living = await self._sessions.of_group(group.group_id, living=True, most=_MOST, all_of=True)
         newest = await self._sessions.of_group(group.group_id, most=_MOST, all_of=True)
@@ -159,9 +157,9 @@ class ProviderSweep:
             await self._look(group, probe, item, asked_at)
 
     async def _match(self, group: ToolGroup, probe: VerifyProbe, items: Sequence[JsonValue], asked_at: datetime) -> None:
-        """Of a list that names no calls: each item is of the session that has it as its launch's result."""
+        """Matches a list that names no calls: each item belongs to the session that has it as the result of its launch."""
         groups = [one for one in await self._groups.with_lifecycle() if one.verify is not None and one.verify.lists == probe.lists]
-        # Read after the list was made: who launched something that it shows has a row.
+        # Read after the list: the session of each listed launch has a row by then.
         views = [view for one in groups for view in await self._views(one)]
         launching = frozenset(view.session_id for view in views if view.launched is None and not _has_ended(view, asked_at))
         before = self._launchers.get(group.group_id, {})
@@ -177,7 +175,7 @@ class ProviderSweep:
         self._launchers[group.group_id] = unknown
 
     async def _stop_left(self, group: ToolGroup, owners: Iterable[SessionView], item: JsonValue, asked_at: datetime) -> None:
-        """What sessions have launched, or tried to stop, that have all ended."""
+        """Stops a launch whose owners have all ended."""
         first = min(owners, key=lambda view: view.ended_at or asked_at)
         owner = await self._sessions.whole(first.session_id) if first.group_id == group.group_id else None
         if owner is not None and first.launch_call_id is not None:
@@ -192,14 +190,14 @@ class ProviderSweep:
             await self._stop(owner, call_id, item, asked_at)
 
     async def _owner(self, group: ToolGroup, call_id: str) -> tuple[OpenSession, SessionView] | None:
-        """The session that made this call its launch."""
+        """The session with this launch."""
         record = await self._calls.get(call_id)
         if record is None or record.tool_id != the_step(group, GroupRole.LAUNCH).tool_id:
             return None
         return await self._sessions.whole(_session_in(record) or session_for(group.group_id, call_id))
 
     async def _stop(self, owner: tuple[OpenSession, SessionView], call_id: str, item: JsonValue, asked_at: datetime) -> None:
-        """By a session that begins with its stop, so that this is tried until it is confirmed."""
+        """Opens a session that begins with the stop, so that the stop is retried until it is confirmed."""
         request, view = owner
         group = request.group
         for number in range(_STOPS):
@@ -231,7 +229,7 @@ class ProviderSweep:
         params = owner.params if owner.adopts is None else owner.adopts.call.params
         request = OpenSession(session_id=session_id, group=group, params=params, caller=_SERVICE)
         _log.warning("launched_and_unowned", group_id=group.group_id, call_id=call_id, then="it is stopped")
-        # The row first: where this host dies now, the sweep of sessions goes on.
+        # The row first: if this host dies now, the sweep of sessions continues.
         await self._sessions.open(request, view, None)
         await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.UNOWNED))
         reason = f"The provider runs what session {before.session_id} launched and has no more; session {session_id} stops it."
@@ -242,16 +240,13 @@ class ProviderSweep:
         await self._tell(group, what, "The provider runs what no session launched; it is left alone.", _named(group, item))
 
     async def _tell(self, group: ToolGroup, what: str, reason: str, item: JsonValue = None) -> None:
-        told = shown_text(reason, LONGEST_ALERT)
-        details: dict[str, JsonValue] = {"group_id": group.group_id, "reason": told, **({"item": item} if item is not None else {})}
+        named: dict[str, JsonValue] = {"item": item} if item is not None else {}
         stop = the_step(group, GroupRole.STOP)
-        event_id = f"{group.group_id}:{what}"
-        event = Event(event_id=event_id, event_type=EventType.SESSION_ALERT, tool_id=stop.tool_id, at=now(), details=details)
-        await self._events.warn(event)
+        await alert(self._events, f"{group.group_id}:{what}", stop.tool_id, reason, group_id=group.group_id, **named)
 
 
 def sweeping_providers(sweep: ProviderSweep) -> AbstractAsyncContextManager[None]:
-    """Until the block ends."""
+    """Sweeps at intervals until the block ends."""
     return repeated(sweep.run, _EVERY_S, "what providers run")
 
 
@@ -261,25 +256,25 @@ def _lately(views: Iterable[SessionView], within: timedelta) -> list[SessionView
 
 
 def _has_ended(view: SessionView, asked_at: datetime) -> bool:
-    """So long ago that the provider has to know."""
+    """Whether the session ended so long ago that the provider must know."""
     return view.ended_at is not None and view.ended_at <= asked_at - _LISTED_AFTER
 
 
 def _is_owned(view: SessionView, call_id: str, asked_at: datetime) -> bool:
-    """Whether the session has it, or had it so lately that the provider may not know better."""
+    """Whether the session owns the launch, or did until so recently that the provider may still list it."""
     if view.ended_at is not None:
         return not _has_ended(view, asked_at)
     return view.state is SessionState.LAUNCHING or view.launch_call_id == call_id
 
 
 def _session_in(record: CallRecord) -> str | None:
-    """Of a launch that its session made as its own call: the name of its workflow ends so."""
+    """The session id at the end of the workflow id, if the session made the launch itself."""
     last = record.workflow_id.rpartition("/")[2]
     return last if re.fullmatch(SESSION_ID_PATTERN, last) else None
 
 
 def _named(group: ToolGroup, item: JsonValue) -> JsonValue:
-    """By what it would be stopped. Of what does not have that only so much that a person finds it: it may hold keys."""
+    """The identity by which the item would be stopped. Without one, only a hash and field names: the item may hold keys."""
     identity = identity_of(group, item)
     if isinstance(identity, dict) and the_step(group, GroupRole.STOP).bindings and is_stoppable(group, item):
         return masked_params({}, identity)

@@ -1,1 +1,1 @@
-"""Tools in service: started, stopped and sent to repair without a person."""
+"""Starts, stops and repairs tools without a person."""

@@ -1,9 +1,8 @@
-"""Hot tools are running before their first call."""
+"""Starts hot tools before their first call."""
 
 import asyncio
 import time
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import structlog
 
@@ -19,19 +18,13 @@ from toolagent.core.failures import StoreUnavailableError
 _FIRST_PAUSE_S = 60.0
 _LONGEST_PAUSE_S = 3600.0
 _STARTS_AT_ONCE = 4
-"""More only make each other late, and calls too."""
+"""More starts at once would only slow down each other, and calls."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-@dataclass(slots=True)
-class _Failed:
-    again_at: float
-    pause_s: float
-
-
 class HotTools:
-    """Starts those of one host, in the background: a first start may have to build an environment. To be closed with `close`."""
+    """Starts the hot tools of one host in the background, because a first start may build an environment. Call `close` at the end."""
 
     def __init__(
         self, supervisor: Supervisor, registry: ToolRegistry, routes: RouteTable, calls: CallTable, intake: Intake, host: str
@@ -39,18 +32,19 @@ class HotTools:
         self._supervisor, self._registry, self._routes, self._calls = supervisor, registry, routes, calls
         self._intake, self._host = intake, host
         self._starts: dict[str, asyncio.Task[None]] = {}
-        self._failed: dict[str, _Failed] = {}
+        self._failed: dict[str, tuple[float, float]] = {}
+        """When a failed tool may be started again, and its pause."""
         self._needless: set[str] = set()
-        """Those that need no process."""
+        """Tools that need no process."""
         self._stops: dict[str, int] = {}
         self._catalog = -1
         self._room = asyncio.Semaphore(_STARTS_AT_ONCE)
 
     async def start(self, hot: frozenset[str], running: Collection[str], room: int, catalog: int) -> tuple[str, ...]:
-        """Begin to start hot tools that run nowhere, those that were used last before others, as far as there is room.
+        """Begins to start hot tools that run nowhere, recently used ones first, as far as there is room. A draining host starts none.
 
-        One that somebody has stopped stays so until it is called; one that failed has pauses, until the `catalog` (its number) changes.
-        A host that drains starts none. Raises StoreUnavailableError.
+        A tool that was stopped by order stays stopped until its next call. A failed one is retried after a pause, or when the number of
+        the `catalog` changes. Raises StoreUnavailableError.
         """
         if catalog != self._catalog:
             self._failed, self._needless, self._catalog = {}, set(), catalog
@@ -75,18 +69,17 @@ class HotTools:
         return tuple(begun)
 
     async def close(self) -> None:
-        """End the starts that are under way."""
+        """Ends the starts in progress."""
         starts = [*self._starts.values()]
         for start in starts:
             start.cancel()
         await asyncio.gather(*starts, return_exceptions=True)
 
     def _may_start(self, tool_id: str) -> bool:
-        failed = self._failed.get(tool_id)
         return (
             tool_id not in self._starts
             and not self._supervisor.keeping.is_starting(tool_id)
-            and (failed is None or time.monotonic() >= failed.again_at)
+            and time.monotonic() >= self._failed.get(tool_id, (0.0, 0.0))[0]
             and self._supervisor.keeping.stops(tool_id) == self._stops.get(tool_id, 0)
         )
 
@@ -104,9 +97,9 @@ class HotTools:
                 if self._intake.is_open:  # it may have begun to drain meanwhile
                     await self._supervisor.start(entry, lambda _: None)
         except (NotSent, StoreUnavailableError) as failure:
-            before = self._failed.get(tool_id)
-            pause = min(before.pause_s * 2, _LONGEST_PAUSE_S) if before else _FIRST_PAUSE_S
-            self._failed[tool_id] = _Failed(time.monotonic() + pause, pause)
+            _, before_s = self._failed.get(tool_id, (0.0, _FIRST_PAUSE_S / 2))
+            pause = min(2 * before_s, _LONGEST_PAUSE_S)
+            self._failed[tool_id] = (time.monotonic() + pause, pause)
             _log.warning("hot_tool_not_started", tool_id=tool_id, reason=str(failure), again_in_s=pause)
         else:
             self._failed.pop(tool_id, None)

@@ -1,4 +1,4 @@
-"""Looking after running tools, again and again."""
+"""Rounds of maintenance over running tools."""
 
 import asyncio
 import time
@@ -20,12 +20,12 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.maintenance import HostRound, ServiceRound
 
 Round: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
-"""Says what it has done, a few words each."""
+"""Returns what it has done, a few words each."""
 
 _CHECK_S = 5.0
 _CHECKS_AT_ONCE = 8
 _FAILURES = 2
-"""In a row: a tool may miss one check because the machine is busy."""
+"""Failed checks in a row: a tool may miss one because the machine is busy."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -36,7 +36,7 @@ async def _no_containers() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class HostParts:
-    """What one host is looked after with."""
+    """Dependencies of the rounds of one host."""
 
     host: str
     keeping: Keeping
@@ -45,7 +45,7 @@ class HostParts:
     limits: KeepingLimits
     tools_of_sessions: Callable[[], Awaitable[frozenset[str]]]
     destroy_unused: Callable[[], Awaitable[Mapping[str, str]]] = _no_containers
-    """Of containers that serve no tool; what could not be destroyed, and why."""
+    """Destroys containers that serve no tool. Returns those that could not be destroyed, and why."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class _Done:
 
 
 class HostMaintenance:
-    """Of the tools on one host."""
+    """Maintains the tools of one host."""
 
     def __init__(self, parts: HostParts) -> None:
         self._parts = parts
@@ -66,9 +66,9 @@ class HostMaintenance:
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
 
     async def round(self) -> HostRound:
-        """Check what runs, end what is not well or unused, start what is hot. Raises StoreUnavailableError.
+        """Checks running tools, ends unhealthy and unused ones, starts hot ones. Raises StoreUnavailableError.
 
-        A round that comes meanwhile waits. What is in use is neither checked nor ended.
+        Rounds run one at a time. A tool in use is neither checked nor ended.
         """
         async with self._turn:
             parts, done = self._parts, _Done()
@@ -97,7 +97,7 @@ class HostMaintenance:
         await self._parts.hot.close()
 
     async def _held(self) -> frozenset[str] | None:
-        """None where a session may hold any tool: nothing is ended for want of use then."""
+        """The tools of sessions. None: a session is unreadable and may hold any tool, so no unused tool is ended."""
         try:
             return await self._parts.tools_of_sessions()
         except SessionUnreadableError as error:
@@ -105,7 +105,7 @@ class HostMaintenance:
             return None
 
     async def _checked(self, found: Iterable[Kept], done: _Done) -> dict[Kept, Vitals]:
-        """How those are that answered; those that are not well are ended."""
+        """The vitals of tools that answered. Unhealthy ones are ended."""
         vitals: dict[Kept, Vitals] = {}
 
         async def check(kept: Kept) -> None:
@@ -126,7 +126,7 @@ class HostMaintenance:
     async def _given_up(self, kept: Kept, said: str) -> bool:
         try:
             given_up = await self._parts.keeping.give_up(kept, f"It is not healthy: {said}.")
-        except StoreUnavailableError as error:  # its process has ended all the same
+        except StoreUnavailableError as error:  # its process has ended nevertheless
             _log.warning("health_not_noted", tools=kept.tool_ids, reason=str(error))
             return True
         if given_up:
@@ -144,7 +144,7 @@ class HostMaintenance:
         await _with_each(end, found)
 
     async def _evict(self, vitals: Mapping[Kept, Vitals], held: frozenset[str], done: _Done) -> None:
-        """Hot ones, while there are too many. One that is in use stays."""
+        """Ends hot tools while there are too many. A tool in use stays."""
         hot = sorted(self._hot(), key=self._parts.limits.leaves_first)
         surplus = len(hot) - self._parts.limits.most_hot
         for kept in hot:
@@ -155,14 +155,14 @@ class HostMaintenance:
                 surplus -= 1
 
     def _hot(self) -> list[Kept]:
-        """Those that count: a connection takes nobody's place."""
+        """The hot tools that count: a mere connection takes no place."""
         modes = self._parts.modes
         return [kept for kept in self._parts.keeping.all() if kept.has_process and modes.of(kept) is SchedulingMode.HOT]
 
     def _is_free(self, kept: Kept, vitals: Mapping[Kept, Vitals], held: frozenset[str], began: float) -> bool:
-        """Nobody uses it, as far as it says itself and sessions are known. One that was not asked in this round stays.
+        """Whether neither the tool nor a session says that it is in use. A tool that was not asked in this round is not free.
 
-        So does one that was used since the round `began`: the call may have opened a session, in it or of its group.
+        Nor is one that was used since the round `began`: that call may have opened a session.
         """
         answer = vitals.get(kept)
         return answer is not None and not answer.holds and kept.used < began and not held.intersection(kept.tool_ids)
@@ -170,7 +170,7 @@ class HostMaintenance:
     async def _retired(self, kept: Kept, why: str) -> bool:
         try:
             retired = await self._parts.keeping.retire(kept)
-        except StoreUnavailableError as error:  # its process has ended all the same
+        except StoreUnavailableError as error:  # its process has ended nevertheless
             _log.warning("end_of_tool_not_noted", tools=kept.tool_ids, reason=str(error))
             return True
         if retired:
@@ -179,34 +179,34 @@ class HostMaintenance:
 
 
 async def _with_each(work: Callable[[Kept], Awaitable[None]], found: Iterable[Kept]) -> None:
-    """At once. What goes wrong with one tool keeps no other from its turn."""
+    """For all tools at once. A failure of one does not affect the others."""
 
     async def one(kept: Kept) -> None:
         try:
             await work(kept)
-        except Exception:  # noqa: BLE001 - whatever it is, the round goes on
+        except Exception:  # noqa: BLE001 - the round goes on
             _log.exception("tool_not_looked_after", tools=kept.tool_ids, then="the next round tries it again")
 
     await asyncio.gather(*map(one, found))
 
 
 class ServiceMaintenance:
-    """What any host may do for all of them."""
+    """Rounds that any host may do for the whole service."""
 
     def __init__(self, hosts: HostTable, rounds: Sequence[Round] = ()) -> None:
         self._hosts, self._rounds = hosts, rounds
 
     async def live_hosts(self) -> tuple[str, ...]:
-        """By id. Raises StoreUnavailableError."""
+        """Ids in order. Raises StoreUnavailableError."""
         return tuple(await self._hosts.list_alive())
 
     async def round(self) -> ServiceRound:
-        """All, one after another, also when some fail; then it raises what the first of these raised. Each is logged."""
+        """Runs all rounds one after another. Logs each failure, and raises the first one at the end."""
         done, failed = list[str](), list[Exception]()
         for one in self._rounds:
             try:
                 done += await one()
-            except Exception as error:  # noqa: BLE001 - the others are none the worse for it
+            except Exception as error:  # noqa: BLE001 - the other rounds still run
                 _log.warning("round_failed", exc_info=error)
                 failed.append(error)
         if failed:
@@ -216,7 +216,7 @@ class ServiceMaintenance:
 
 @asynccontextmanager
 async def begun_maintenance(maintenance: HostMaintenance) -> AsyncGenerator[None]:
-    """A first round at once, beside what else is started: hot tools do not wait for the schedule. Starts end with the block."""
+    """Begins a first round at once, so that hot tools do not wait for the schedule. Ends starts with the block."""
     first = asyncio.create_task(_first(maintenance), name="first round of maintenance")
     try:
         yield

@@ -1,4 +1,4 @@
-"""Repairs from production: tools whose calls fail, or that do not stay up, are sent to repair, without a person."""
+"""Repairs from production: opens repairs of tools whose calls fail, or that do not stay up."""
 
 import hashlib
 from collections.abc import Iterable
@@ -14,12 +14,12 @@ from engine.store.production_repairs import NewRepair, ProductionRepairs, Repair
 from engine.store.quarantine import QuarantineTable
 from engine.store.tasks import TaskTable
 from engine.store.tool_alerts import ToolAlerts
+from engine.tasks.subjects import repair_under_way
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.records import Event, EventType
 from toolagent.contracts.task_specs import LONGEST_WORDS, RepairTool
-from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.masking import masked_text
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.texts import well_formed
@@ -28,7 +28,7 @@ from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.repair_rule import DAY, Due, Health, RepairRules, decide
 
 _LATELY = timedelta(hours=1)
-"""Only tools with a call that failed in this time are looked at, or with so many alerts in it."""
+"""Only tools with failed calls or many alerts in this time are looked at."""
 
 _TOLD = 3
 _LONGEST_MESSAGE = 500
@@ -41,13 +41,13 @@ class RepairWorkflows(Protocol):
     """`toolagent.client.making.Making` is one."""
 
     async def start(self, request: MakeRequest) -> None:
-        """The same request again is the same task. Raises TaskConflictError, MakingUnreachableError."""
+        """Idempotent: the same request is the same task. Raises TaskConflictError, MakingUnreachableError."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RepairTables:
-    """What is read, and where it is written down."""
+    """The tables that are read and written."""
 
     outcomes: CallOutcomes
     alerts: ToolAlerts
@@ -59,9 +59,9 @@ class RepairTables:
 
 @dataclass(frozen=True, slots=True)
 class RepairPolicy:
-    """`meanwhile` is what calls of a failing version get; `has_model`: otherwise there are alerts only.
+    """`meanwhile` decides about calls of a failing version. Without `has_model` there are only alerts.
 
-    `at_once`: how many repairs may be open. What many tools share may be away: each repair costs money, and one that waits holds its tool.
+    `at_once` bounds the open repairs: a shared dependency may be down, each repair costs money, and a waiting one holds its tool.
     """
 
     rules: RepairRules
@@ -71,13 +71,13 @@ class RepairPolicy:
 
 
 class RepairsFromProduction:
-    """Any number of hosts may do this at once, and again after any crash: a repair is written down before its workflow is started."""
+    """Safe on several hosts at once and after a crash: a repair is recorded before its workflow is started."""
 
     def __init__(self, tables: RepairTables, workflows: RepairWorkflows, policy: RepairPolicy) -> None:
         self._tables, self._workflows, self._policy = tables, workflows, policy
 
     async def run(self) -> tuple[str, ...]:
-        """Once; what was started, in words. Raises StoreUnavailableError, MakingUnreachableError."""
+        """One round. Returns the started repairs, in words. Raises StoreUnavailableError, MakingUnreachableError."""
         await self._tables.quarantine.forget()
         await self._tables.repairs.give_up()
         failing = await self._tables.outcomes.failing(_LATELY)
@@ -94,16 +94,16 @@ class RepairsFromProduction:
         history = await self._tables.repairs.history(tool_id)
         since = max((one.ended_at for one in history.earlier if one.ended_at is not None), default=history.now - DAY)
         foreign = unmendable(entry)
-        # Of a server of others each end was told already.
+        # Each end of a server of others was told already.
         alerts = await self._alerts(entry, max(since, history.now - _LATELY)) if is_unwell and not foreign else ()
-        # After them, since they are made known first.
+        # Read after the alerts, because alerts are recorded before outcomes.
         outcomes = await self._tables.outcomes.of(tool_id, version, since, 2 * self._policy.rules.after_failures)
         inputs = await self._tables.quarantine.of_tool(tool_id, version) if is_poisoned or alerts else ()
         poisonous = [one for one in inputs if one.quarantined_at > since]
         hindrance = foreign or ("" if self._policy.has_model else _NO_MODEL)
         health = Health(history.now, outcomes.outcomes, len(poisonous), history.earlier, hindrance, len(alerts))
         decision = decide(health, self._policy.rules)
-        # A person who has asked for its repair is before us.
+        # A repair that a person asked for goes first.
         if isinstance(decision, Due) and await self._has_room(decision) and not await self._is_being_repaired(tool_id):
             await self._open(entry, decision, history, outcomes, alerts)
 
@@ -111,7 +111,7 @@ class RepairsFromProduction:
         return bool(due.only_told) or len(await self._tables.repairs.under_way()) < self._policy.at_once
 
     async def _alerts(self, entry: ToolEntry, since: datetime) -> tuple[str, ...]:
-        """None while a call is under way that may have met one: how that ends says more."""
+        """Empty while a call is running that may have met an alert: its outcome says more."""
         tool_id, version = entry.manifest.tool_id, entry.manifest.version
         alerts = await self._tables.alerts.of(tool_id, since, 2 * self._policy.rules.after_failures)
         if alerts and await self._tables.outcomes.is_awaited(tool_id, version, since, alerts[0].at):
@@ -131,7 +131,8 @@ class RepairsFromProduction:
             reason,
             event=_alert(entry, attempt, reason, due.only_told, history, outcomes, request),
             meanwhile=self._policy.meanwhile if holds else Meanwhile.SERVE,
-            previous=await self._previous(tool_id) if holds else None,
+            # The version that a rollback would return to.
+            previous=await self._tables.registry.before_active(tool_id) if holds else None,
             request=request,
         )
         if await self._tables.repairs.open(new):
@@ -145,27 +146,18 @@ class RepairsFromProduction:
         try:
             await self._workflows.start(request)
         except TaskConflictError:
-            # Eight hex digits are few: the next attempt has another id.
+            # Eight hex digits may collide: the next attempt has another id.
             _log.warning("repair_id_taken", task_id=request.task_id, then="it is tried again after the pause")
             await self._tables.repairs.give_up(request.task_id)
             return False
         return True
 
     async def _is_being_repaired(self, tool_id: str) -> bool:
-        spec_type = RepairTool.model_fields["type"].default
-        pages = [
-            await self._tables.tasks.page(status=status, spec_type=spec_type, tool_id=tool_id, limit=1)
-            for status in (TaskState.RUNNING, TaskState.PENDING)
-        ]
-        return any(pages)
-
-    async def _previous(self, tool_id: str) -> str | None:
-        """The version that a rollback would return to."""
-        return await self._tables.registry.before_active(tool_id)
+        return await repair_under_way(self._tables.tasks, tool_id) is not None
 
 
 def repair_task_id(tool_id: str, version: str, attempt: int) -> str:
-    """The same for all hosts, and after any crash."""
+    """The same on all hosts, and after a crash."""
     return f"repair_{hashlib.sha256(f'production/{tool_id}@{version}/{attempt}'.encode()).hexdigest()[:8]}"
 
 
@@ -177,7 +169,7 @@ def _request(tool_id: str, version: str, attempt: int, reason: str) -> MakeReque
 
 
 def _told(version: str, due: Due, outcomes: Outcomes, alerts: tuple[str, ...]) -> str:
-    """What a person, and the agent, read of it. What tools say is masked."""
+    """The reason for people and for the agent. Messages of tools are masked."""
     kinds = f" ({kinds_of(outcomes.errors)})" if outcomes.errors else ""
     said = "".join(f"\n- {message}" for message in (*_different(error.message for error in outcomes.errors), *_different(alerts)))
     return f"Version {version}: {due.reason}{kinds}.{said}"

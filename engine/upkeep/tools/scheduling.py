@@ -1,4 +1,4 @@
-"""How tools are scheduled on a host: what is to run, and what may be ended."""
+"""Scheduling of tools on a host: which are to run, and which may be ended."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from toolagent.contracts.manifest import SchedulingMode
 Leaving: TypeAlias = Callable[[Kept], float]
 
 EVICTION: Mapping[str, Leaving] = {"lru": lambda kept: kept.used}
-"""By the name of the policy."""
+"""Policies of eviction, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +23,18 @@ class KeepingLimits:
     cold_idle_s: float
     most_hot: int
     leaves_first: Leaving
-    """What of the hot ones goes first when there are too many: the least of it."""
+    """Orders surplus hot tools: the smallest goes first."""
     stateless_idle_s: float = 1.0
-    """The call that a tool was started for may not have begun yet."""
+    """Not 0, because the call that started the tool may not have begun yet."""
 
 
 class Modes:
-    """Of the tools that name one, read when the catalog has changed."""
+    """The scheduling modes of tools, read when the catalog has changed."""
 
     def __init__(self, tools: ToolTable, state: CatalogState) -> None:
         self._tools, self._state = tools, state
         self.number = -1
-        """Of the catalog that was read last."""
+        """The number of the catalog at the last read."""
         self._found: Mapping[str, SchedulingMode] = {}
 
     async def renew(self) -> None:
@@ -49,13 +49,13 @@ class Modes:
         return frozenset(tool_id for tool_id, mode in self._found.items() if mode is SchedulingMode.HOT)
 
     def of(self, kept: Kept) -> SchedulingMode:
-        """Of tools in one process, the one that keeps it longest."""
+        """Of several tools in one process, the mode that keeps it longest."""
         modes = {self._found.get(tool_id, SchedulingMode.COLD) for tool_id in kept.tool_ids}
         return next(mode for mode in SchedulingMode if mode in modes)
 
 
 def idle_s_of(mode: SchedulingMode, kept: Kept, limits: KeepingLimits) -> float | None:
-    """For how long it may be unused; None: as long as there is room for it."""
+    """How long a tool may be unused; None: as long as there is room."""
     match mode:
         case SchedulingMode.HOT:
             return None
@@ -66,7 +66,7 @@ def idle_s_of(mode: SchedulingMode, kept: Kept, limits: KeepingLimits) -> float 
 
 
 def tools_of_sessions(sessions: SessionTable, host: str) -> Callable[[], Awaitable[frozenset[str]]]:
-    """The tools of groups that have living sessions here, or that may be launched here yet."""
+    """The tools of groups with sessions that live here, or may still be launched here."""
 
     async def found() -> frozenset[str]:
         """Raises StoreUnavailableError, SessionUnreadableError."""

@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import JsonValue
 
 from api.errors import REASON_STATUS, STATUS, status_of
+from api.json_object import JsonObject
 from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
@@ -116,7 +117,7 @@ class Documented(FastAPI):
     """Adds the shape of problems, which no handler returns, to the document."""
 
     def openapi(self) -> dict[str, object]:
-        document: dict[str, dict[str, dict[str, JsonValue]]] = super().openapi()
+        document: dict[str, dict[str, JsonObject]] = super().openapi()
         schemas = document["components"]["schemas"]
         if "Problem" not in schemas:
             problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
@@ -126,7 +127,7 @@ class Documented(FastAPI):
 
 def problem_responses(*kinds: Kind) -> Responses:
     """The problems a route answers with, and in `default` those that every route does (authentication, host, internal)."""
-    examples: dict[int, dict[str, JsonValue]] = {}
+    examples: dict[int, JsonObject] = {}
     for kind in kinds:
         examples.setdefault(STATUS[kind].value, {})[kind.value] = {"value": _problem_example(kind)}
     return {"default": _described("Any other refusal.", {MEDIA_TYPE: _PROBLEM})} | {
@@ -136,7 +137,7 @@ def problem_responses(*kinds: Kind) -> Responses:
 
 def call_responses(shape: type[Contract], success: Contract, example: Callable[[ToolResult], Contract], *kinds: Kind) -> Responses:
     """Every way a call can end, in the shape that `example` makes of its result, and the problems of a body that is no call."""
-    endings: dict[int, dict[str, JsonValue]] = {200: {"success": {"value": success.model_dump(mode="json")}}}
+    endings: dict[int, JsonObject] = {200: {"success": {"value": success.model_dump(mode="json")}}}
     for error_type, reason in [*((error_type, None) for error_type in ErrorType), *REASON_STATUS]:
         result = _result_example(error_type, reason)
         endings.setdefault(status_of(result).value, {})[reason or error_type.value] = {"value": example(result).model_dump(mode="json")}
@@ -155,7 +156,7 @@ def _described(description: str, content: Mapping[str, object]) -> dict[str, obj
 def _problem_example(kind: Kind) -> JsonValue:
     title = kind.value.replace("_", " ").capitalize()
     detail = _CALL_MESSAGES[kind] if isinstance(kind, ErrorType) else _PROBLEM_MESSAGES[kind]
-    example: dict[str, JsonValue] = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
+    example: JsonObject = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
     return example | ({"errors": _ERRORS[kind]} if kind in _ERRORS else {})
 
 

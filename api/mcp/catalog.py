@@ -13,8 +13,8 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams
 from pydantic import JsonValue
 
-from api.catalog_ports import Registry
-from api.ports import Groups
+from api.json_object import JsonObject
+from api.ports import Groups, Registry
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import ToolStatus
@@ -97,7 +97,7 @@ class ToolCatalog:
         entry = self._snapshot.named(name)
         return object_schema(entry.manifest.input_schema) if entry else None
 
-    async def page(self, selection: Selection, cursor: str | None) -> tuple[list[dict[str, JsonValue]], str | None]:
+    async def page(self, selection: Selection, cursor: str | None) -> tuple[list[JsonObject], str | None]:
         """Tools in MCP's form, and the cursor of those that follow. Raises MCPError for a cursor that is none of ours."""
         snapshot = await self.now(0.0)
         ids = await self._selected(snapshot, selection)
@@ -106,7 +106,7 @@ class ToolCatalog:
         tools = [as_mcp(snapshot.entries[tool_id].manifest, snapshot.called[tool_id]) for tool_id in shown]
         return tools, cursor_after(shown[-1]) if start + PAGE < len(ids) else None
 
-    def listed(self, entry: ToolEntry) -> dict[str, JsonValue]:
+    def listed(self, entry: ToolEntry) -> JsonObject:
         """One tool in MCP's form."""
         return as_mcp(entry.manifest, self._snapshot.called.get(entry.manifest.tool_id, entry.manifest.tool_id))
 

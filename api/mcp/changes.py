@@ -28,7 +28,7 @@ TOOL_URI = "toolagent://tools/"
 _LOOK_S = 1.0
 _MOST_SAID = 256
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

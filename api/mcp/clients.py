@@ -12,6 +12,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue
 
 from api.forms import NO_CONTROLS
+from api.json_object import JsonObject
 from api.mcp.visit import Ctx, Visit
 from toolagent.contracts.call_messages import Answer, Elicitation, Listener, LogLevel
 from toolagent.contracts.calls import Caller
@@ -41,7 +42,7 @@ def capabilities_of(ctx: Ctx) -> Mapping[str, JsonValue]:
     """What the client declared: with its request, or when its session began."""
     if is_modern(ctx):
         told = (ctx.meta or {}).get(CLIENT_CAPABILITIES_META_KEY)
-        return cast("dict[str, JsonValue]", told) if isinstance(told, dict) else {}
+        return cast("JsonObject", told) if isinstance(told, dict) else {}
     declared = ctx.session.client_capabilities
     return declared.model_dump(mode="json", by_alias=True, exclude_none=True) if declared is not None else {}
 
@@ -103,13 +104,13 @@ def answering(ctx: Ctx) -> Listener | None:
     return Listener(answers=answers, elicits=_elicits(told)) if is_modern(ctx) and (answers := _answers(told)) else None
 
 
-def asked_again(asked: dict[str, JsonValue], params: InputResponseRequestParams) -> dict[str, JsonValue]:
+def asked_again(asked: JsonObject, params: InputResponseRequestParams) -> JsonObject:
     """With the answers that the client gives, and the state that it carries for the server."""
-    again: dict[str, JsonValue] = {} if params.request_state is None else {"requestState": params.request_state}
+    again: JsonObject = {} if params.request_state is None else {"requestState": params.request_state}
     return {**asked, **again, **({"inputResponses": responses_of(params)} if params.input_responses else {})}
 
 
-def responses_of(params: InputResponseRequestParams) -> dict[str, JsonValue]:
+def responses_of(params: InputResponseRequestParams) -> JsonObject:
     """The answers to questions that the client sent along, by their keys."""
     given = params.input_responses or {}
     return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}

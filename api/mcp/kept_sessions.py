@@ -7,8 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pydantic import JsonValue
-
+from api.json_object import JsonObject
 from api.ports import McpSessions
 from toolagent_service.contracts.mcp import McpSession
 
@@ -34,7 +33,7 @@ class ClientSessions:
         self._table = table
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
-    async def open(self, protocol_version: str, client: dict[str, JsonValue]) -> McpSession:
+    async def open(self, protocol_version: str, client: JsonObject) -> McpSession:
         opened_at = datetime.now(UTC)
         session = McpSession(session_id=secrets.token_hex(16), protocol_version=protocol_version, client=client, opened_at=opened_at)
         await self._table.open(session)

@@ -23,8 +23,9 @@ from mcp_types import (
     SubscriptionsListenResult,
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
+from api.json_object import JsonObject
 from api.mcp.calls.listing import Listing
 from api.mcp.calls.tasks import Tasks, UpdateTaskParams
 from api.mcp.catalog import ToolCatalog
@@ -109,10 +110,10 @@ def options_of(server: Server[dict[str, Any]]) -> InitializationOptions:
     return options.model_copy(update={"capabilities": options.capabilities.model_copy(update={"tasks": tasks, "extensions": None})})
 
 
-def _complete(handler: Callable[[Ctx, P], Awaitable[dict[str, JsonValue]]]) -> Callable[[Ctx, P], Awaitable[Any]]:
+def _complete(handler: Callable[[Ctx, P], Awaitable[JsonObject]]) -> Callable[[Ctx, P], Awaitable[Any]]:
     """Results say what they are; the SDK leaves out of older ones what is not theirs."""
 
-    async def answer(ctx: Ctx, params: P) -> dict[str, JsonValue]:
+    async def answer(ctx: Ctx, params: P) -> JsonObject:
         return {"resultType": "complete", **await handler(ctx, params)}
 
     return answer

@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.json_schema import SkipJsonSchema
 
 from api.forms import NO_CONTROLS, SOMETHING
+from api.json_object import JsonObject
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
@@ -75,7 +76,7 @@ class SelectToolBody(Contract):
     model_config = strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
 
     tool_id: AskedTool
-    params: dict[str, JsonValue] = {}
+    params: JsonObject = {}
     stream: bool = False
 
 
@@ -89,7 +90,7 @@ class AgentChatBody(Contract):
     )
 
     message: Annotated[str, Field(max_length=LONGEST_MESSAGE, pattern=SOMETHING)]
-    context: dict[str, JsonValue] = {}
+    context: JsonObject = {}
     caller: CallerBody = CallerBody()
 
 

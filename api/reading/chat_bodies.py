@@ -2,9 +2,10 @@
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from api.forms import SOMETHING
+from api.json_object import JsonObject
 from api.reading.bodies import strict
 from toolagent.contracts.chats import ChatId
 from toolagent.contracts.contract import Contract
@@ -28,4 +29,4 @@ class ImUseBody(Contract):
 
     model_config = strict({"arguments": {"chat_id": "user_A_window_1", "content": "The tool is there."}})
 
-    arguments: dict[str, JsonValue] = {}
+    arguments: JsonObject = {}

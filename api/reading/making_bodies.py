@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from api.forms import NO_NUL, SOMETHING
+from api.json_object import JsonObject
 from api.reading.bodies import CallerBody, strict
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
@@ -41,7 +42,7 @@ class CreateToolBody(Contract):
 
     description: Annotated[str, _Words] = ""
     task_spec: Annotated[
-        dict[str, JsonValue] | str | None,
+        JsonObject | str | None,
         BeforeValidator(_object_or_text),
         Field(
             description="`github_deploy`, `build_tool` or `repair_tool`, as an object or JSON text. Other text is prose: a "
@@ -62,7 +63,7 @@ class RepairToolBody(Contract):
     examples: Annotated[
         list[JsonValue], Field(max_length=MOST_EXAMPLES, description="Calls and what has to come of them, as of `/create_tool`.")
     ] = []
-    limits: Annotated[dict[str, JsonValue], Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
+    limits: Annotated[JsonObject, Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
     caller: CallerBody = CallerBody()
 
 

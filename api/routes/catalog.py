@@ -1,9 +1,9 @@
 """The catalog as files."""
 
 from fastapi import APIRouter
-from pydantic import JsonValue
 
 from api.documentation import problem_responses
+from api.json_object import JsonObject
 from api.ports import Injected
 from toolagent.contracts.calls import ErrorType
 
@@ -11,6 +11,6 @@ router = APIRouter(tags=["tools"])
 
 
 @router.get("/catalog", summary="The catalog as files: file name → JSON document", responses=problem_responses(ErrorType.UNAVAILABLE))
-async def export_catalog(dependencies: Injected) -> dict[str, dict[str, JsonValue]]:
+async def export_catalog(dependencies: Injected) -> dict[str, JsonObject]:
     """What came from a file is as it was there, but for what changed since; keys are names of secrets."""
     return await dependencies.catalog.documents()

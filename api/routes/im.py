@@ -1,10 +1,10 @@
 """The windows of the IM client, for agents that speak in them without being asked."""
 
 from fastapi import APIRouter
-from pydantic import JsonValue
 
 from api.chats import im_functions, used_im_function
 from api.documentation import JSON_BODY, problem_responses
+from api.json_object import JsonObject
 from api.making import Key
 from api.ports import Injected
 from api.problems import ProblemKind
@@ -27,6 +27,6 @@ async def list_im_functions(dependencies: Injected) -> ImFunctionListing:
     summary="List IM windows, read one, or say something in one",
     responses=problem_responses(*JSON_BODY, ProblemKind.IDEMPOTENCY_CONFLICT, ErrorType.UNAVAILABLE),
 )
-async def use_im_function(name: str, body: ImUseBody, dependencies: Injected, idempotency_key: Key = None) -> dict[str, JsonValue]:
+async def use_im_function(name: str, body: ImUseBody, dependencies: Injected, idempotency_key: Key = None) -> JsonObject:
     """What the function answers. Whatever is wrong with its name or its arguments is a 422 that says so, in words for a model."""
     return await used_im_function(dependencies, name, body.arguments, idempotency_key)

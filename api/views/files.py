@@ -19,7 +19,7 @@ from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent.contracts.records import StoredFile
 from toolagent.core.failures import ContentMissingError, StoreUnavailableError
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 _CHUNK = 1 << 20
 _MEDIA_TYPE = re.compile(r"(?=.{3,127}$)[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}", re.IGNORECASE)
 # What somebody uploaded is never a page of ours: browsers save it, do not guess its type, and run nothing in it.

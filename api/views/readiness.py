@@ -19,7 +19,7 @@ _FRESH_S = 1.0
 _PATIENCE_S = 3.0
 """A check that takes its time under load is as well as it was this long ago."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class Remembered:

@@ -45,7 +45,7 @@ _RUNTIME_NAMES = {
 
 _NO_HOST = "No host takes tools: none is alive, or all drain (GET /hosts). Start one with `python -m workers worker`, or end a drain."
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def table_of_tools(dependencies: Dependencies, namespace: str | None = None, tag: str | None = None) -> ToolListing:

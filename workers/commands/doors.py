@@ -34,7 +34,7 @@ _ASKING = (signal.SIGINT, signal.SIGTERM)
 _FORKS = multiprocessing.get_context("fork")
 """Each door is a fork of this process, which has loaded the program: that takes seconds of processor. So it may have no threads."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def doors(settings: Settings, processes: int) -> int:

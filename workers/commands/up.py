@@ -14,7 +14,7 @@ from workers.commands.stopping import stop_on_signals
 from workers.service import Running, running_api, running_im_alone, running_service, running_worker
 from workers.settings.whole import Settings
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def up(settings: Settings) -> int:

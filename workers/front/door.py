@@ -28,7 +28,7 @@ from workers.settings.whole import Settings
 _SHUTDOWN_S = 3
 _SWEEP_S = 60.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 MAX_HEAD_BYTES = 64 * 1024
 """A head that is longer is more than anybody needs: it is refused before it is held in memory. The server itself has no such limit."""

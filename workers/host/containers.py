@@ -25,7 +25,7 @@ from workers.state.directory import StateDirectory
 
 _CHECK_S = 2.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def docker_settings(

@@ -21,7 +21,7 @@ from workers.temporal.maintain_schedule import KnowHubSchedule, kept_schedule
 
 _LOOK_S = 5.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 @asynccontextmanager

@@ -36,7 +36,7 @@ from workers.storage import Store
 
 _AGAIN_S = 10.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def logins_of(store: Store, settings: Settings, state: StateDirectory) -> McpLogins:

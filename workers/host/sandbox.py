@@ -28,7 +28,7 @@ from workers.state.directory import StateDirectory
 _SETTING = "TOOL_AGENT_SANDBOX_POLICY"
 _PAGE = "docs/security.md, The policy"
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class _Policy(SandboxPolicy):

@@ -11,7 +11,7 @@ from workers.state.secrets import SecretSource
 _KEY = "MCP_STATE_KEY"
 _SHORTEST_KEY = 32
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def state_key_of(source: SecretSource) -> str:

@@ -23,7 +23,7 @@ from workers.state.directory import StateDirectory
 from workers.temporal.connection import connect, register_search_attributes, set_retention
 from workers.temporal.dev_server import embedded_temporal, last_words, read_config
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 _CONNECT_S = 30.0
 _FIND_S = 10.0

@@ -32,7 +32,7 @@ _DATABASE = "temporal.db"
 _LOG, _LAST_LINES = "server.log", 3
 _MAX_LOG_BYTES = 5_000_000
 
-_log = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class DevServerConfig(BaseModel):

@@ -37,7 +37,7 @@ _PATIENCE = timedelta(seconds=10)
 _LIFE = timedelta(minutes=10)
 """A run that nobody goes on with must not keep later ones from starting."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class RegularSchedule:

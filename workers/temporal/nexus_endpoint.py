@@ -12,7 +12,7 @@ from toolagent.client import names
 
 _PATIENCE = timedelta(seconds=5)
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def kept_endpoint(client: Client, endpoint: str, *, is_ours: bool) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from pydantic import JsonValue, ValidationError
 
+from api.json_object import JsonObject
 from api.ports import Files
 from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -37,12 +38,12 @@ class Answers:
     def __init__(self, files: Files) -> None:
         self._files = files
 
-    async def of(self, result: ToolResult, entry: ToolEntry | None = None) -> dict[str, JsonValue]:
+    async def of(self, result: ToolResult, entry: ToolEntry | None = None) -> JsonObject:
         """A `CallToolResult`. An error of the call is one of the tool's, with our error in `_meta`.
 
         Clients hold `structuredContent` against the `outputSchema` of the tool also where `isError` is set.
         """
-        meta: dict[str, JsonValue] = {CALL_ID_KEY: result.call_id} if result.call_id else {}
+        meta: JsonObject = {CALL_ID_KEY: result.call_id} if result.call_id else {}
         if result.error is None:
             answer = {"isError": False, **await self._succeeded(result, entry)}
         else:
@@ -50,7 +51,7 @@ class Answers:
             meta[ERROR_KEY] = _told(result, result.error)
         return {**answer, **({"_meta": meta} if meta else {})}
 
-    async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> dict[str, JsonValue]:
+    async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> JsonObject:
         output = result.result
         if result.is_reference and (reference := _reference(output)) is not None:
             return await self._referred(reference, entry)
@@ -62,7 +63,7 @@ class Answers:
             content += [await self._linked(file_id) for file_id in _files_in(entry, output)]
         return {"content": content, "structuredContent": output} if is_structured else {"content": content}
 
-    async def _referred(self, reference: ResultReference, entry: ToolEntry | None) -> dict[str, JsonValue]:
+    async def _referred(self, reference: ResultReference, entry: ToolEntry | None) -> JsonObject:
         """A result that has become a file. Clients take no answer without `structuredContent` from a tool that lists an `outputSchema`."""
         content: list[JsonValue] = [_text(reference.preview), await self._linked(reference.file_id)]
         if entry is None or not is_object_schema(entry.manifest.output_schema):
@@ -95,17 +96,17 @@ class Answers:
             return None
 
 
-def described(file: StoredFile) -> dict[str, JsonValue]:
+def described(file: StoredFile) -> JsonObject:
     """A file as a resource; `size` is in bytes."""
     return {"uri": f"{FILE_URI}{file.file_id}", "name": file.name, "mimeType": file.media_type, "size": file.size}
 
 
-def _failed(result: ToolResult, error: ToolError) -> dict[str, JsonValue]:
+def _failed(result: ToolResult, error: ToolError) -> JsonObject:
     issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
     return {"content": [_text("\n".join([f"{error.type.value}: {error.message}", *issues]))], "isError": True}
 
 
-def _told(result: ToolResult, error: ToolError) -> dict[str, JsonValue]:
+def _told(result: ToolResult, error: ToolError) -> JsonObject:
     issues: list[JsonValue] = [issue.model_dump(mode="json") for issue in result.validation_errors]
     return {**error.model_dump(mode="json"), **({"validation_errors": issues} if issues else {})}
 

@@ -15,10 +15,11 @@ from mcp_types import (
     ProgressNotification,
     ProgressNotificationParams,
 )
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
-from api.calls import bounded
+from api.calls import require_size
 from api.errors import Refusal
+from api.json_object import JsonObject
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Asked, Followed, Following, Tell, request_of
 from api.mcp.calls.request_state import RequestStates
@@ -60,11 +61,11 @@ class Calling:
         self._answers, self._tasks, self._states, self._limits = answers, tasks, states, limits
         self._task_after_s, self._is_stopping = task_after_s, is_stopping
 
-    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> JsonObject:
         """The answer to `tools/call`. Raises MCPError for a tool that is not there, and for a request that is no call."""
         return await self.make(ctx, await self.entry(visit_of(ctx), params.name), params)
 
-    async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> JsonObject:
         """Call this tool with the arguments of the request. Raises MCPError."""
         visit, given = visit_of(ctx), responses_of(params)
         at_most_s, position = self._at_most_s(ctx, entry), 0
@@ -87,7 +88,7 @@ class Calling:
         is_kept = is_modern(ctx) and not is_generated(call_id)
         return await self._answered(followed, entry, is_task=is_task, is_kept=is_kept)
 
-    async def begin_task(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def begin_task(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> JsonObject:
         """The call as a task of revision 2025-11-25, which its client asked for. Raises MCPError."""
         visit = visit_of(ctx)
         if entry.manifest.task_support is TaskSupport.FORBIDDEN:
@@ -96,7 +97,7 @@ class Calling:
         # Such a task has no stream: what it asks would never be answered.
         return {"task": await self._tasks.begun(call.model_copy(update={"listens": None}), call_id, visit.session)}
 
-    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool, is_kept: bool) -> dict[str, JsonValue]:
+    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool, is_kept: bool) -> JsonObject:
         """`is_task`: it is answered with a task, or with what it asks before it is one. `is_kept`: it goes on without its client."""
         takes_task = followed.at_most_s is not None
         try:
@@ -110,7 +111,7 @@ class Calling:
             raise MCPError(INVALID_PARAMS, outcome_unknown(followed.call_id)) from error
         return answer
 
-    async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> dict[str, JsonValue] | None:
+    async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> JsonObject | None:
         """None where it would be a task by now, and could not be found again yet."""
         call_id = followed.call_id
         match await self._following.follow(followed):
@@ -118,7 +119,7 @@ class Calling:
                 # Its client asks the task what it has to know.
                 return created
             case Asked(questions):
-                asked: dict[str, JsonValue] = {key: request_of(question) for key, question in questions.items()}
+                asked: JsonObject = {key: request_of(question) for key, question in questions.items()}
                 state = self._states.sealed(call_id, entry.manifest.tool_id, followed.position)
                 return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
             case None:
@@ -153,7 +154,7 @@ class Calling:
 
     def _taken(self, ctx: Ctx, visit: Visit, entry: ToolEntry, params: CallToolRequestParams) -> tuple[ToolCall, str]:
         caller, key = caller_of(ctx, visit), (ctx.meta or {}).get(IDEMPOTENCY_KEY)
-        arguments = cast("dict[str, JsonValue]", params.arguments or {})
+        arguments = cast("JsonObject", params.arguments or {})
         try:
             call = ToolCall(
                 tool_id=entry.manifest.tool_id,
@@ -164,7 +165,7 @@ class Calling:
             )
             if call.idempotency_key is not None:
                 call = call.model_copy(update={"idempotency_key": own_key(ctx, visit, call.idempotency_key)})
-            bounded(call, self._limits)
+            require_size("The call", call, self._limits.max_params_bytes)
         except ValidationError as error:
             raise MCPError(INVALID_PARAMS, f"_meta[{IDEMPOTENCY_KEY!r}]: a text of 1 to 255 characters is expected.") from error
         except Refusal as refusal:
@@ -173,7 +174,7 @@ class Calling:
 
 
 def _teller(ctx: Ctx, visit: Visit) -> Tell:
-    async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
+    async def tell(method: str, params: JsonObject, position: int) -> None:
         visit.position = position
         if method == "notifications/progress":
             progress = ProgressNotification(params=ProgressNotificationParams.model_validate(params, by_name=False))

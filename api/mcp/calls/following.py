@@ -9,12 +9,13 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.calls.underway import Underway
 from api.ports import CallMessages
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult
 
-Tell: TypeAlias = Callable[[str, dict[str, JsonValue], int], Awaitable[None]]
+Tell: TypeAlias = Callable[[str, JsonObject, int], Awaitable[None]]
 """A notification for the client: its method, its params, and the position of the message that it is."""
 
 Ask: TypeAlias = Callable[[CallMessage], Awaitable[bool]]
@@ -43,7 +44,7 @@ class Followed:
     token: str | int | None = None
     hears: bool = False
     position: int = 0
-    given: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    given: JsonObject = field(default_factory=JsonObject)
     at_most_s: float | None = None
     """After so long the call goes on without its client; None: never."""
     is_continued: bool = False
@@ -120,7 +121,7 @@ def key_of(question: CallMessage) -> str:
     return key if isinstance(key, str) and key else f"question-{question.position}"
 
 
-def request_of(question: CallMessage) -> dict[str, JsonValue]:
+def request_of(question: CallMessage) -> JsonObject:
     """What is asked, in MCP's form."""
     return {"method": question.payload.get("method"), "params": question.payload.get("params") or {}}
 
@@ -129,9 +130,9 @@ def _is_open(message: CallMessage) -> bool:
     return message.kind == "question" and message.answer is None
 
 
-def _notification(message: CallMessage, token: str | int | None) -> tuple[str, dict[str, JsonValue]] | None:
+def _notification(message: CallMessage, token: str | int | None) -> tuple[str, JsonObject] | None:
     """None also for what JSON cannot say, as NaN."""
-    said: dict[str, JsonValue] = {key: value for key, value in message.payload.items() if value is not None}
+    said: JsonObject = {key: value for key, value in message.payload.items() if value is not None}
     match message.kind:
         case "progress":
             is_heard = token is not None and all(_is_finite(said[key]) for key in ("progress", "total") if key in said)

@@ -24,6 +24,7 @@ from pydantic import JsonValue
 from starlette.requests import Request
 
 from api.errors import status_of
+from api.json_object import JsonObject
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Following, request_of
 from api.mcp.calls.underway import LostCallError, Underway
@@ -50,7 +51,7 @@ class UpdateTaskParams(RequestParams):
     """Answers to questions of a task, by their keys."""
 
     task_id: str
-    input_responses: dict[str, JsonValue]
+    input_responses: JsonObject
 
 
 class Tasks:
@@ -67,7 +68,7 @@ class Tasks:
         self._client, self._records, self._catalog, self._sessions = client, records, catalog, sessions
         self._underway, self._following, self._answers = underway, following, answers
 
-    async def begun(self, call: ToolCall, call_id: str, session: McpSession | None) -> dict[str, JsonValue]:
+    async def begun(self, call: ToolCall, call_id: str, session: McpSession | None) -> JsonObject:
         """Start a call that is a task of a session from its beginning, and the task. Raises MCPError where it is not taken."""
         try:
             await self._client.start(call, call_id)
@@ -85,7 +86,7 @@ class Tasks:
             "pollInterval": _POLL_MS,
         }
 
-    async def created(self, call_id: str) -> dict[str, JsonValue] | None:
+    async def created(self, call_id: str) -> JsonObject | None:
         """The task that a call has become; None while it could not be found again after the end of this process."""
         record, view = await self._records.get(call_id), None
         if record is None:
@@ -95,10 +96,10 @@ class Tasks:
             return None
         begun_at = record.created_at if record else view.started_at if view else None
         moment = _time(begun_at or datetime.now(UTC))
-        known: dict[str, JsonValue] = {"taskId": call_id, "status": "working", "createdAt": moment, "lastUpdatedAt": moment}
+        known: JsonObject = {"taskId": call_id, "status": "working", "createdAt": moment, "lastUpdatedAt": moment}
         return {"resultType": "task", **known, "ttlMs": None, "pollIntervalMs": _POLL_MS}
 
-    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
         """`tasks/list` of 2025-11-25: those of the session, the earliest first. Raises MCPError for a cursor that is none of ours."""
         _require_old(ctx)
         session, cursor = visit_of(ctx).session, params.cursor if params else None
@@ -108,10 +109,10 @@ class Tasks:
         start = ids.index(cursor) + 1 if cursor is not None else 0
         shown = ids[start : start + PAGE]
         found = await asyncio.gather(*(self._listed(ctx, task_id) for task_id in shown))
-        listed: dict[str, JsonValue] = {"tasks": [task for task in found if task is not None]}
+        listed: JsonObject = {"tasks": [task for task in found if task is not None]}
         return {**listed, "nextCursor": ids[start + PAGE - 1]} if start + PAGE < len(ids) else listed
 
-    async def _listed(self, ctx: Ctx, task_id: str) -> dict[str, JsonValue] | None:
+    async def _listed(self, ctx: Ctx, task_id: str) -> JsonObject | None:
         """None for one that has neither a record nor a workflow any more. Raises MCPError while Temporal is away."""
         try:
             record, view = await self._found(task_id)
@@ -121,7 +122,7 @@ class Tasks:
             raise
         return {**await self._shown(ctx, task_id, record, view), "ttl": None, "pollInterval": _POLL_MS}
 
-    async def get(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
+    async def get(self, ctx: Ctx, params: GetTaskRequestParams) -> JsonObject:
         _require(ctx, params.task_id)
         record, view = await self._found(params.task_id)
         shown = await self._shown(ctx, params.task_id, record, view)
@@ -130,13 +131,13 @@ class Tasks:
             return {"resultType": "complete", **shown, "ttlMs": None, "pollIntervalMs": _POLL_MS, **await self._end(result, record)}
         return {**shown, "ttl": None, "pollInterval": _POLL_MS}
 
-    async def update(self, ctx: Ctx, params: UpdateTaskParams) -> dict[str, JsonValue]:
+    async def update(self, ctx: Ctx, params: UpdateTaskParams) -> JsonObject:
         _require(ctx, params.task_id)
         await self._found(params.task_id)
         await self._following.answer(params.task_id, params.input_responses)
         return {"resultType": "complete"}
 
-    async def cancel(self, ctx: Ctx, params: CancelTaskRequestParams) -> dict[str, JsonValue]:
+    async def cancel(self, ctx: Ctx, params: CancelTaskRequestParams) -> JsonObject:
         _require(ctx, params.task_id)
         record, view = await self._found(params.task_id)
         is_over = record is not None and record.result is not None
@@ -157,7 +158,7 @@ class Tasks:
         except AnswerPendingError as error:
             raise MCPError(INTERNAL_ERROR, "The cancellation did not reach Temporal. Ask again.") from error
 
-    async def result(self, ctx: Ctx, params: GetTaskRequestParams) -> dict[str, JsonValue]:
+    async def result(self, ctx: Ctx, params: GetTaskRequestParams) -> JsonObject:
         """`tasks/result` of 2025-11-25: waits for the end."""
         _require_old(ctx)
         record, _ = await self._found(params.task_id)
@@ -192,11 +193,11 @@ class Tasks:
             raise _unknown(task_id)
         return record, view
 
-    async def _shown(self, ctx: Ctx, task_id: str, record: CallRecord | None, view: TaskView | None) -> dict[str, JsonValue]:
+    async def _shown(self, ctx: Ctx, task_id: str, record: CallRecord | None, view: TaskView | None) -> JsonObject:
         result = _result_of(record, view)
         begun_at = record.created_at if record else (view.started_at if view else None) or datetime.now(UTC)
         updated_at = (record.settled_at if record else None) or begun_at
-        shown: dict[str, JsonValue] = {"taskId": task_id, "status": _status(result)}
+        shown: JsonObject = {"taskId": task_id, "status": _status(result)}
         # The older revision has no such field.
         if result is None and is_modern(ctx) and (questions := await self._following.open_questions(task_id)):
             shown["status"] = "input_required"
@@ -205,7 +206,7 @@ class Tasks:
             shown["statusMessage"] = result.error.message
         return {**shown, "createdAt": _time(begun_at), "lastUpdatedAt": _time(updated_at)}
 
-    async def _end(self, result: ToolResult | None, record: CallRecord | None) -> dict[str, JsonValue]:
+    async def _end(self, result: ToolResult | None, record: CallRecord | None) -> JsonObject:
         match _status(result):
             case "completed" if result is not None:
                 entry = await self._catalog.find(record.tool_id if record else result.tool_id)
@@ -213,7 +214,7 @@ class Tasks:
             case "failed" if result is not None and result.error is not None:
                 error = result.error
                 code = error.details.get("code") if isinstance(error.details, dict) else None
-                told: dict[str, JsonValue] = {"code": code if isinstance(code, int) else INTERNAL_ERROR, "message": error.message}
+                told: JsonObject = {"code": code if isinstance(code, int) else INTERNAL_ERROR, "message": error.message}
                 return {"error": {**told, "data": error.model_dump(mode="json")}}
             case _:
                 return {}
@@ -262,7 +263,7 @@ def _require(ctx: Ctx, task_id: str) -> None:
 
 def lacking_tasks(message: str) -> MCPError:
     """The error of a client that does not declare the extension."""
-    extensions: dict[str, JsonValue] = {"extensions": {TASKS: {}}}
+    extensions: JsonObject = {"extensions": {TASKS: {}}}
     return MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, {"requiredCapabilities": extensions})
 
 

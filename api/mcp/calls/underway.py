@@ -22,7 +22,7 @@ _CANCEL_S = 60.0
 _ABSENT_S = 3.0
 """A call that has neither a record nor a workflow for so long was never taken."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class LostCallError(Exception):

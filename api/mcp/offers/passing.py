@@ -12,6 +12,7 @@ from mcp.shared.uri_template import UriTemplate
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.ports import Upstreams
 from toolagent.contracts.call_messages import Listener
 
@@ -40,9 +41,9 @@ class Passing:
     def __init__(self, upstreams: Upstreams) -> None:
         self._upstreams = upstreams
 
-    async def prompts(self, taken: set[str]) -> dict[str, tuple[Place, dict[str, JsonValue]]]:
+    async def prompts(self, taken: set[str]) -> dict[str, tuple[Place, JsonObject]]:
         """By the names they have here: their own, unless it is `taken` or another server's; then that of the server goes before."""
-        found: dict[str, tuple[Place, dict[str, JsonValue]]] = {}
+        found: dict[str, tuple[Place, JsonObject]] = {}
         for listed in await self._upstreams.listed("prompts"):
             own = listed.item.get("name")
             if isinstance(own, str):
@@ -50,17 +51,17 @@ class Passing:
                 found.setdefault(name, (Place(listed.server, own), {**listed.item, "name": name}))
         return found
 
-    async def resources(self) -> dict[str, tuple[Place, dict[str, JsonValue]]]:
+    async def resources(self) -> dict[str, tuple[Place, JsonObject]]:
         """By URI; of one URI the first server's. None of them is ours."""
-        found: dict[str, tuple[Place, dict[str, JsonValue]]] = {}
+        found: dict[str, tuple[Place, JsonObject]] = {}
         for listed in await self._upstreams.listed("resources"):
             if isinstance(uri := listed.item.get("uri"), str) and len(uri) <= _LONGEST_URI and not is_own(uri):
                 found.setdefault(uri, (Place(listed.server, uri), dict(listed.item)))
         return found
 
-    async def templates(self) -> dict[str, tuple[Place, dict[str, JsonValue]]]:
+    async def templates(self) -> dict[str, tuple[Place, JsonObject]]:
         """By template. One that takes URIs of any scheme, of ours, or much time is left out."""
-        found: dict[str, tuple[Place, dict[str, JsonValue]]] = {}
+        found: dict[str, tuple[Place, JsonObject]] = {}
         for listed in await self._upstreams.listed("resourceTemplates"):
             if isinstance(template := listed.item.get("uriTemplate"), str) and _parsed(template) is not None:
                 found.setdefault(template, (Place(listed.server, template), dict(listed.item)))
@@ -77,9 +78,7 @@ class Passing:
         fitting = await asyncio.to_thread(_fitting, tuple(templates), uri)
         return Place(templates[fitting][0].server, uri) if fitting is not None else None
 
-    async def ask(
-        self, place: Place, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None
-    ) -> dict[str, JsonValue]:
+    async def ask(self, place: Place, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None) -> JsonObject:
         """The server's result. Raises MCPError with its error."""
         answer = await self._upstreams.ask(place.server, method, params, listens)
         result, error = answer.get("result"), answer.get("error")

@@ -17,6 +17,7 @@ from mcp_types import (
 )
 from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.calls.answers import FILE_URI, Answers
 from api.mcp.catalog import PAGE, Selection, ToolCatalog, cursor_after, item_before, refuse_cursor
 from api.mcp.changes import TOOL_URI
@@ -64,7 +65,7 @@ class Resources:
         self._catalog, self._files, self._answers = catalog, files, answers
         self._sessions, self._passing, self._watching = sessions, passing, watching
 
-    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
         """The tools, and then what registered servers list by URI, in pages. Files are not listed: who made one has its link.
 
         Raises MCPError for a cursor that is none of ours.
@@ -82,19 +83,19 @@ class Resources:
             found += [others[uri][1] for uri in shown]
             if start + len(shown) < len(uris):
                 following = cursor_after(f"{_OTHERS}{shown[-1] if shown else ''}")
-        listed: dict[str, JsonValue] = {"resources": found}
+        listed: JsonObject = {"resources": found}
         return {**listed, "nextCursor": following} if following is not None else listed
 
-    async def templates(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+    async def templates(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
         refuse_cursor(params)
         others = (await self._passing.templates()).values() if visit_of(ctx).selection.is_all else ()
         return {"resourceTemplates": [*TEMPLATES, *(item for _, item in others)]}
 
-    async def read(self, ctx: Ctx, params: ReadResourceRequestParams) -> dict[str, JsonValue]:
+    async def read(self, ctx: Ctx, params: ReadResourceRequestParams) -> JsonObject:
         """Raises MCPError for what is not there, or is too large."""
         uri, selection = str(params.uri), visit_of(ctx).selection
         require_short(uri)
-        content: dict[str, JsonValue] | None = None
+        content: JsonObject | None = None
         if uri.startswith(TOOL_URI):
             content = await self._tool(uri, selection)
         elif uri.startswith(FILE_URI):
@@ -143,7 +144,7 @@ class Resources:
             await self._watching.leave(uri)
         return EmptyResult()
 
-    async def _tool(self, uri: str, selection: Selection) -> dict[str, JsonValue] | None:
+    async def _tool(self, uri: str, selection: Selection) -> JsonObject | None:
         entry = await self._shown(uri, selection)
         return {"mimeType": "application/json", "text": entry.manifest.model_dump_json()} if entry is not None else None
 
@@ -154,7 +155,7 @@ class Resources:
             return None
         return entry if await self._catalog.is_selected(selection, entry) else None
 
-    async def _file(self, uri: str) -> dict[str, JsonValue] | None:
+    async def _file(self, uri: str) -> JsonObject | None:
         file_id = uri.removeprefix(FILE_URI)
         file = await self._files.get(file_id) if re.fullmatch(FILE_ID_PATTERN, file_id) else None
         if file is None:

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Send
 
+from api.json_object import JsonObject
 from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import Underway
 from api.mcp.kept_sessions import ClientSessions
@@ -52,7 +53,7 @@ class SessionDoor:
         self._server, self._options, self._table, self._sessions = server, options, table, sessions
         self._messages, self._underway, self._resuming, self._stopping = messages, underway, resuming, stopping
         self._states = states
-        self._running: dict[tuple[str, str], asyncio.Task[dict[str, JsonValue]]] = {}
+        self._running: dict[tuple[str, str], asyncio.Task[JsonObject]] = {}
 
     async def post(self, request: Request, body: JsonValue, send: Send) -> None:
         """Raises RpcRefusal, StoreUnavailableError."""
@@ -102,7 +103,7 @@ class SessionDoor:
         connection = connection_of(blank)
         answer, headers = await answer_of(self._server, one, connection, self._options), dict[str, str]()
         if "result" in answer:
-            client = cast("dict[str, JsonValue]", message.params or {})
+            client = cast("JsonObject", message.params or {})
             session = await self._sessions.open(connection.protocol_version, client)
             headers[SESSION_HEADER] = session.session_id
         await _json(answer, headers)(request.scope, request.receive, send)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pydantic import JsonValue
 from starlette.types import Receive, Send
 
+from api.json_object import JsonObject
 from api.mcp.calls.request_state import RequestStates
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class CallPoint:
 class Event:
     """`message` is None for the one that only carries an id."""
 
-    message: dict[str, JsonValue] | None
+    message: JsonObject | None
     event_id: str | None = None
 
     def written(self) -> bytes:

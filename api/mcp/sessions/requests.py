@@ -19,9 +19,10 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import ErrorData, JSONRPCRequest
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from starlette.requests import Request
 
+from api.json_object import JsonObject
 from api.mcp.calls.following import request_of
 from api.mcp.calls.request_state import RequestStates
 from api.mcp.sessions.events import CallPoint, Event, EventStream
@@ -34,7 +35,7 @@ from toolagent_service.contracts.mcp import McpSession
 _CANCELLED = ErrorData(code=-32_800, message="Request cancelled")
 """The older revision ends a stream with an answer, also that of a request that was cancelled."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(slots=True)
@@ -89,7 +90,7 @@ class SessionRequest:
         opts: CallOptions | None = None,  # noqa: ARG002 - as the SDK calls it
     ) -> None:
         await self.prime()
-        told: dict[str, JsonValue] = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        told: JsonObject = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
         await self.stream.write(Event(told, self._event_id))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -111,7 +112,7 @@ class SessionRequest:
             await self.stream.write(Event(None, point.at(0).event_id(self.states)))
 
 
-def question_message(question: CallMessage, session: McpSession, states: RequestStates) -> dict[str, JsonValue]:
+def question_message(question: CallMessage, session: McpSession, states: RequestStates) -> JsonObject:
     """A request for the client. Its id says which question of which call the answer is for, sealed for this session."""
     asked_as = states.sealed_as("question", session.session_id, question.call_id, question.position)
     return {"jsonrpc": "2.0", "id": asked_as, **request_of(question)}
@@ -132,9 +133,7 @@ def connection_of(session: McpSession) -> Connection:
     return Connection.from_envelope(session.protocol_version, client.get("clientInfo"), client.get("capabilities"))
 
 
-async def answer_of(
-    server: Server[Any], one: SessionRequest, connection: Connection, options: InitializationOptions
-) -> dict[str, JsonValue]:
+async def answer_of(server: Server[Any], one: SessionRequest, connection: Connection, options: InitializationOptions) -> JsonObject:
     """The JSON-RPC message that answers a request."""
     put_visit(one.request.scope, one.visit)
     runner = ServerRunner(server, connection, {}, init_options=options)

@@ -8,8 +8,8 @@ from http import HTTPStatus
 import anyio
 from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 from mcp_types import INVALID_PARAMS, ErrorData
-from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Followed, Following
 from api.mcp.calls.request_state import RequestStates
@@ -94,7 +94,7 @@ class Resuming:
         work.result()
 
     async def _rest(self, session: McpSession, point: CallPoint, stream: EventStream) -> None:
-        async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
+        async def tell(method: str, params: JsonObject, position: int) -> None:
             await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, point.at(position).event_id(self._states)))
 
         async def ask(question: CallMessage) -> bool:
@@ -150,19 +150,19 @@ class Resuming:
 
 def _told(
     before: Standing, standing: Standing, session: McpSession, versions: Mapping[str, str] | None, now: Mapping[str, str]
-) -> list[dict[str, JsonValue]]:
+) -> list[JsonObject]:
     """What a client is told that knew another state; of what it subscribed to it is told all when it is not known what it has seen."""
     methods: list[str] = []
     if before.catalog != standing.catalog:
         methods += ["notifications/tools/list_changed", "notifications/resources/list_changed"]
     if before.groups != standing.groups:
         methods.append("notifications/prompts/list_changed")
-    told: list[dict[str, JsonValue]] = [{"jsonrpc": "2.0", "method": method} for method in methods]
+    told: list[JsonObject] = [{"jsonrpc": "2.0", "method": method} for method in methods]
     ids = [uri.removeprefix(TOOL_URI) for uri in session.subscriptions if uri.startswith(TOOL_URI)]
     changed = [one for one in ids if versions is None or versions.get(one) != now.get(one)]
-    updated: list[dict[str, JsonValue]] = [_updated(f"{TOOL_URI}{one}") for one in changed]
+    updated: list[JsonObject] = [_updated(f"{TOOL_URI}{one}") for one in changed]
     return told + updated
 
 
-def _updated(uri: str) -> dict[str, JsonValue]:
+def _updated(uri: str) -> JsonObject:
     return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}

@@ -1,4 +1,4 @@
-"""Request bodies, which refuse what they do not know. What is answered stands in `toolagent.contracts.http`."""
+"""Request bodies, which refuse unknown fields. Answers are in `toolagent.contracts.http`."""
 
 from typing import Annotated
 
@@ -18,10 +18,10 @@ from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServerName, McpServerSpec
 
 LONGEST_MESSAGE = 8_000
-"""Characters: with its context it may become the description of a task."""
+"""In characters. With its context, a message may become the description of a task."""
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-# A control character is of no use in a name, and NUL is one that databases refuse.
+# Control characters are of no use in a name, and databases refuse NUL.
 _Plain = Field(pattern=NO_CONTROLS)
 _PARAMS: JsonValue = {"text": "春天来了。花开了,燕子也从南方飞回来了。", "max_length": 20}
 
@@ -47,7 +47,7 @@ def _in_small_letters(given: object) -> object:
 
 
 AskedTool = Annotated[ToolId, BeforeValidator(_in_small_letters)]
-"""Others write names with capitals, as `LoadImage`: they are looked for like any id, and a group may answer for them."""
+"""A tool's id in any case: other systems write names with capitals, such as `LoadImage`, and a group may answer for them."""
 
 
 class RunToolBody(ToolCall):
@@ -66,7 +66,7 @@ class RunToolBody(ToolCall):
     ] = None
     mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
     caller: CallerBody = CallerBody()  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
-    # Who calls over HTTP only waits.
+    # Over HTTP, a caller only waits.
     listens: SkipJsonSchema[None] = None  # pyright: ignore[reportIncompatibleVariableOverride] - as above
 
 

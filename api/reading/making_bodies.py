@@ -11,7 +11,7 @@ from api.reading.bodies import CallerBody, strict
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
 
-# NUL is what no database takes.
+# Databases refuse NUL.
 _Words = Field(max_length=LONGEST_WORDS, pattern=NO_NUL)
 _EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]
 _DEPLOY: JsonValue = {
@@ -24,7 +24,7 @@ _BUILD: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "runtime
 
 
 def _object_or_text(given: JsonValue) -> JsonValue:
-    """Told of the field itself; a union would tell of each of its members."""
+    """Refuses other types with one message; a union would report an error for each of its members."""
     if given is not None and not isinstance(given, dict | str):
         raise PydanticCustomError("task_spec", "It must be an object, its JSON text, or prose.")
     return given

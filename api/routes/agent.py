@@ -1,4 +1,4 @@
-"""What agents ask for in their own words."""
+"""Calls that agents write as `<ACTION>` blocks."""
 
 from fastapi import APIRouter
 from starlette.responses import Response

@@ -1,4 +1,4 @@
-"""What agents ask for in plain words."""
+"""Requests of agents in plain words."""
 
 from fastapi import APIRouter
 

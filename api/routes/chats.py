@@ -8,6 +8,7 @@ from starlette.responses import Response, StreamingResponse
 
 from api.chats import answered, deleted, followed, listed, shown, streamed
 from api.documentation import JSON_BODY, problem_responses
+from api.errors import json_response
 from api.making import Key
 from api.ports import Injected, dependencies_of
 from api.problems import ProblemKind
@@ -44,8 +45,7 @@ async def chat(body: ChatBody, request: Request, idempotency_key: Key = None) ->
     dependencies = dependencies_of(request)  # without `Depends`: see `StrictRoute`
     if body.stream:
         return await streamed(dependencies, body, idempotency_key, request.app.state.streams)
-    reply = await answered(dependencies, body, idempotency_key)
-    return Response(reply.model_dump_json(), media_type="application/json")
+    return json_response(await answered(dependencies, body, idempotency_key))
 
 
 @router.get(

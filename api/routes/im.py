@@ -1,4 +1,4 @@
-"""The windows of the IM client, for agents that speak in them without being asked."""
+"""The windows of the IM client, for agents that write in them unasked."""
 
 from fastapi import APIRouter
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, answer_of, problem_responses
 from api.making import TakenRepair, TakenRequest, submitted
 from api.ports import Injected
 from api.problems import ProblemKind
@@ -31,11 +31,7 @@ _BODY_PROBLEMS = (
 
 def _accepted(task_id: str) -> dict[str, object]:
     example = TaskSubmitted(task_id=task_id, status=TaskState.PENDING, message="Task submitted")
-    return {
-        "model": TaskSubmitted,
-        "description": "The task goes on by itself under this id (also in `Location`).",
-        "content": {"application/json": {"example": example.model_dump(mode="json")}},
-    }
+    return answer_of("The task goes on by itself under this id (also in `Location`).", example, TaskSubmitted)
 
 
 @router.post(

@@ -1,4 +1,4 @@
-"""Inputs that a tool is not asked any more."""
+"""Inputs that a tool is not called with any more."""
 
 from typing import Annotated
 

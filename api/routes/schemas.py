@@ -1,4 +1,4 @@
-"""What files of tools look like, for editors and checkers."""
+"""The schema of files of tools, for editors and checkers."""
 
 from fastapi import APIRouter
 

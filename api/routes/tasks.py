@@ -1,4 +1,4 @@
-"""Following, cancelling and speaking to what goes on by itself: calls, batches, and tasks that make or repair tools."""
+"""Tasks: calls, batches, and jobs that make or repair tools, followed, cancelled and sent messages."""
 
 from typing import Annotated, Literal
 

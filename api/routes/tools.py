@@ -1,4 +1,4 @@
-"""What tools there are, how they run, and starting and stopping them."""
+"""Tools: listed, shown, started and stopped."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The versions of a tool: which there are, which one calls get."""
+"""The versions of a tool, and the active one."""
 
 from fastapi import APIRouter
 

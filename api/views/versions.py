@@ -1,4 +1,4 @@
-"""The versions of a tool, as they are shown and changed."""
+"""The versions of a tool, shown and changed."""
 
 from pydantic import JsonValue
 
@@ -13,7 +13,7 @@ _MAX_VERSION = 64
 
 
 async def versions_of(dependencies: Dependencies, tool_id: str) -> ToolVersions:
-    """With the evidence of those that have some. Raises Refusal for a tool that is not there."""
+    """The versions of a tool with their evidence. Raises Refusal for an unknown tool."""
     found = await found_tool(dependencies, tool_id, dependencies.registry.versions)
     evidence = await dependencies.evidence.of_tool(tool_id)
     versions = tuple(one.model_copy(update={"evidence": evidence.get(one.version)}) for one in found.versions)
@@ -21,21 +21,21 @@ async def versions_of(dependencies: Dependencies, tool_id: str) -> ToolVersions:
 
 
 async def activate(dependencies: Dependencies, tool_id: str, version: str) -> ToolVersions:
-    """Raises Refusal for a tool or version that is not there."""
+    """Raises Refusal for an unknown tool or version."""
     await _require(dependencies, tool_id, version)
     await dependencies.registry.activate(tool_id, version)
     return await versions_of(dependencies, tool_id)
 
 
 async def deactivate(dependencies: Dependencies, tool_id: str, version: str) -> ToolVersions:
-    """Raises Refusal for a tool or version that is not there."""
+    """Raises Refusal for an unknown tool or version."""
     await _require(dependencies, tool_id, version)
     await dependencies.registry.deactivate(tool_id, version)
     return await versions_of(dependencies, tool_id)
 
 
 async def rolled_back(dependencies: Dependencies, tool_id: str, from_version: str | None = None) -> ToolVersions:
-    """Raises Refusal for a tool that is not there, that never had this version, or that has none to return to."""
+    """Raises Refusal for an unknown tool or version, and for a tool without an earlier version."""
     if from_version is not None:
         await _require(dependencies, tool_id, from_version)
     found = await versions_of(dependencies, tool_id)

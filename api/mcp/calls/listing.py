@@ -1,6 +1,5 @@
-"""`tools/list`: all tools in pages, or the three that find and call the others."""
+"""`tools/list`: all tools in pages, or three tools that find and call the others."""
 
-from collections.abc import Mapping
 from typing import cast
 
 from mcp import MCPError
@@ -65,7 +64,7 @@ class Listing:
         self._catalog, self._matching, self._calling = catalog, matching, calling
 
     async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
-        """The answer to `tools/list`. Raises MCPError for a cursor that is none of ours."""
+        """The answer to `tools/list`. Raises MCPError for an invalid cursor."""
         selection = visit_of(ctx).selection
         if selection.search:
             return {"tools": SEARCH_TOOLS}
@@ -84,24 +83,28 @@ class Listing:
                 return await self._found(visit, given)
             case "describe_tool":
                 return _answer(self._catalog.listed(await self._named(visit, given)))
-            case "call_tool":
-                return await self._calling.make(ctx, await self._named(visit, given), _inner(params, given))
             case _:
-                raise _no_tool(params.name)
+                return await self._calling.make(ctx, *await self._called(visit, params))
 
     async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> JsonObject:
         """The answer to `tools/call` with `task`, of revision 2025-11-25. Raises MCPError."""
         visit = visit_of(ctx)
         if not visit.selection.search:
             return await self._calling.begin_task(ctx, await self._calling.entry(visit, params.name), params)
+        if params.name in {FIND, DESCRIBE}:
+            raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
+        return await self._calling.begin_task(ctx, *await self._called(visit, params))
+
+    async def _called(self, visit: Visit, params: CallToolRequestParams) -> tuple[ToolEntry, CallToolRequestParams]:
+        """The tool that `call_tool` names, and the request for that tool. Raises MCPError."""
+        if params.name != CALL:
+            told = f"name: there is no tool {params.name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}."
+            raise MCPError(INVALID_PARAMS, told)
         given = cast("JsonObject", params.arguments or {})
-        match params.name:
-            case "find_tools" | "describe_tool":
-                raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
-            case "call_tool":
-                return await self._calling.begin_task(ctx, await self._named(visit, given), _inner(params, given))
-            case _:
-                raise _no_tool(params.name)
+        entry, arguments = await self._named(visit, given), given.get("arguments")
+        if arguments is not None and not isinstance(arguments, dict):
+            raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
+        return entry, params.model_copy(update={"name": given.get("name"), "arguments": arguments})
 
     async def _found(self, visit: Visit, given: JsonObject) -> JsonObject:
         need, limit, chosen = given.get("need"), given.get("limit", 5), visit.selection
@@ -129,18 +132,6 @@ class Listing:
         if entry is None or not await self._catalog.is_selected(visit.selection, entry):
             raise MCPError(INVALID_PARAMS, f"arguments.name: there is no tool {name[:128]!r}. {FIND} has the names.")
         return entry
-
-
-def _inner(params: CallToolRequestParams, given: Mapping[str, JsonValue]) -> CallToolRequestParams:
-    """The request of the tool that `call_tool` is to call. Raises MCPError."""
-    arguments = given.get("arguments")
-    if arguments is not None and not isinstance(arguments, dict):
-        raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
-    return params.model_copy(update={"name": str(given.get("name")), "arguments": arguments})
-
-
-def _no_tool(name: str) -> MCPError:
-    return MCPError(INVALID_PARAMS, f"name: there is no tool {name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}.")
 
 
 def _answer(value: JsonObject) -> JsonObject:

@@ -1,4 +1,4 @@
-"""Prompts: how the tools of a group are used together."""
+"""Prompts: one for each group of tools, and those of registered servers."""
 
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CompleteRequestParams, GetPromptRequestParams, PaginatedRequestParams, PromptReference
@@ -21,7 +21,7 @@ class Prompts:
         self._catalog, self._groups, self._passing = catalog, groups, passing
 
     async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
-        """One prompt for each group, called as the group is, and those of registered servers."""
+        """One prompt for each group, with the group's id as name, and those of registered servers."""
         refuse_cursor(params)
         selection = visit_of(ctx).selection
         groups = [group for group in await self._groups.list_all() if _is_shown(group, selection)]
@@ -33,7 +33,7 @@ class Prompts:
         return {"prompts": prompts}
 
     async def get(self, ctx: Ctx, params: GetPromptRequestParams) -> JsonObject:
-        """Raises MCPError for a group that is not there."""
+        """Raises MCPError for an unknown prompt."""
         selection = visit_of(ctx).selection
         found = await self._groups.get(params.name)
         group = found if found is not None and _is_shown(found, selection) else None
@@ -46,7 +46,7 @@ class Prompts:
         return {"description": group.description, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
     async def complete(self, ctx: Ctx, params: CompleteRequestParams) -> JsonObject:
-        """Ids of tools for the template of tools; what a registered server says of what is its own."""
+        """Ids of tools for our template; the server's answer for prompts and resources of a registered server."""
         selection = visit_of(ctx).selection
         ref = params.ref.model_dump(mode="json", by_alias=True, exclude_none=True)
         is_prompt = isinstance(params.ref, PromptReference)
@@ -66,7 +66,7 @@ class Prompts:
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > _MOST}}
 
     async def _place(self, name: str) -> Place | None:
-        """The server whose prompt it is; None for that of a group, and where there is none."""
+        """The server of a prompt; None for the prompt of a group, and an unknown one."""
         taken = {group.group_id for group in await self._groups.list_all()}
         found = (await self._passing.prompts(taken)).get(name) if name not in taken else None
         return found[0] if found else None
@@ -85,5 +85,5 @@ class Prompts:
 
 
 def _is_shown(group: ToolGroup, selection: Selection) -> bool:
-    """Whether the URL narrows to this group, or to none."""
+    """Whether the URL selects this group, or all groups."""
     return selection.group in {None, group.group_id}

@@ -94,7 +94,8 @@ async def running_mcp(app: FastAPI) -> AsyncGenerator[None]:
 
 def end_streams(app: Starlette) -> None:
     """End the event streams because the service stops. Their clients connect again, with the id of the last event."""
-    app.state.stopping.set()
+    if (stopping := getattr(app.state, "stopping", None)) is not None:
+        stopping.set()
 
 
 def _middleware(dependencies: Dependencies, large: Mapping[str, int]) -> list[Middleware]:

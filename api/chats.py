@@ -20,7 +20,6 @@ from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatEvent, ChatEventKind, ChatListing, ChatMessage, ChatReply, ChatRole, ChatView, ListedChat
-from toolagent.contracts.im import ImFunctionListing
 from toolagent.core.chats import message_id_for
 from toolagent.core.failures import StoreUnavailableError
 
@@ -95,10 +94,6 @@ async def followed(dependencies: Dependencies, chat_id: str, last: str | None, s
         message = f"The chat has no event {position}, its last is {newest}: leave the header out to begin with the first that is kept."
         raise bad_field(LAST_EVENT_ID, message)
     return streams.response(_happening(dependencies, chat_id, position, streams))
-
-
-def im_functions(dependencies: Dependencies) -> ImFunctionListing:
-    return ImFunctionListing(functions=dependencies.im_functions.offers if dependencies.im_functions else ())
 
 
 async def used_im_function(dependencies: Dependencies, name: str, given: JsonObject, key: str | None) -> JsonObject:

@@ -125,6 +125,17 @@ class Documented(FastAPI):
         return {**document}
 
 
+def _described(description: str, content: Mapping[str, object]) -> dict[str, object]:
+    return {"description": description, "content": content}
+
+
+def _problem_example(kind: Kind) -> JsonValue:
+    title = kind.value.replace("_", " ").capitalize()
+    detail = _CALL_MESSAGES[kind] if isinstance(kind, ErrorType) else _PROBLEM_MESSAGES[kind]
+    example: JsonObject = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
+    return example | ({"errors": _ERRORS[kind]} if kind in _ERRORS else {})
+
+
 def problem_responses(*kinds: Kind) -> Responses:
     """The problems of a route, and in `default` those of all routes (authentication, host, internal errors)."""
     examples: dict[int, JsonObject] = {}
@@ -133,6 +144,10 @@ def problem_responses(*kinds: Kind) -> Responses:
     return {"default": _described("Any other refusal.", {MEDIA_TYPE: _PROBLEM})} | {
         status: _described(HTTPStatus(status).phrase, {MEDIA_TYPE: _PROBLEM | {"examples": found}}) for status, found in examples.items()
     }
+
+
+UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)
+ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
 def answer_of(description: str, example: Contract | JsonValue, model: object = None) -> dict[str, object]:
@@ -154,17 +169,6 @@ def call_responses(shape: type[Contract], success: Contract, example: Callable[[
         content = {"application/json": {"examples": examples}} | problem
         responses[status] = _described(HTTPStatus(status).phrase, content) | {"model": shape}
     return responses
-
-
-def _described(description: str, content: Mapping[str, object]) -> dict[str, object]:
-    return {"description": description, "content": content}
-
-
-def _problem_example(kind: Kind) -> JsonValue:
-    title = kind.value.replace("_", " ").capitalize()
-    detail = _CALL_MESSAGES[kind] if isinstance(kind, ErrorType) else _PROBLEM_MESSAGES[kind]
-    example: JsonObject = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
-    return example | ({"errors": _ERRORS[kind]} if kind in _ERRORS else {})
 
 
 def _result_example(error_type: ErrorType, reason: str | None) -> ToolResult:

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, UNAVAILABLE, problem_responses
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.bodies import RegisterTableBody
@@ -15,7 +15,7 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
 _ONE_TABLE = problem_responses(ProblemKind.TABLE_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
-@router.get("/external_tools", summary="The external tool tables", responses=problem_responses(ErrorType.UNAVAILABLE))
+@router.get("/external_tools", summary="The external tool tables", responses=UNAVAILABLE)
 async def list_external_tools(dependencies: Injected) -> ExternalTables:
     """By source, each with how its last fetch ended."""
     return await dependencies.tables.list_all()

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, UNAVAILABLE, problem_responses
 from api.errors import result_response
 from api.groups import found_group, opened, ran, renewed, sessions_of, shown_session, stopped
 from api.ports import Injected, dependencies_of
@@ -24,7 +24,7 @@ router = APIRouter(tags=["groups"], route_class=StrictRoute)
 _OF_SESSION = (ProblemKind.GROUP_NOT_FOUND, ProblemKind.SESSION_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
-@router.get("/groups", summary="Tools that are used together", responses=problem_responses(ErrorType.UNAVAILABLE))
+@router.get("/groups", summary="Tools that are used together", responses=UNAVAILABLE)
 async def list_groups(dependencies: Injected) -> GroupListing:
     return GroupListing(groups=await dependencies.groups.list_all())
 

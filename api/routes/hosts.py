@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from api.documentation import problem_responses
+from api.documentation import UNAVAILABLE, problem_responses
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.views.hosts import progress_of
@@ -14,7 +14,7 @@ router = APIRouter(tags=["service"])
 _ONE_HOST = problem_responses(ProblemKind.HOST_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
-@router.get("/hosts", summary="The hosts that run tools, and whether they are alive", responses=problem_responses(ErrorType.UNAVAILABLE))
+@router.get("/hosts", summary="The hosts that run tools, and whether they are alive", responses=UNAVAILABLE)
 async def list_hosts(dependencies: Injected) -> HostListing:
     """A host that stops says so and is gone from here; one that died is shown for a day. Times are by the clock of the database."""
     return await dependencies.hosts.listing()

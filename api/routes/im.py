@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from api.chats import im_functions, used_im_function
+from api.chats import used_im_function
 from api.documentation import JSON_BODY, problem_responses
 from api.json_object import JsonObject
 from api.making import Key
@@ -19,7 +19,7 @@ router = APIRouter(tags=["chats"], route_class=StrictRoute)
 @router.get("/im/functions", summary="What an agent may do with the IM windows", responses=problem_responses())
 async def list_im_functions(dependencies: Injected) -> ImFunctionListing:
     """With the schemas of their arguments, to show to a model. None where this process has no connection to an IM server."""
-    return im_functions(dependencies)
+    return ImFunctionListing(functions=dependencies.im_functions.offers if dependencies.im_functions else ())
 
 
 @router.post(

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, UNAVAILABLE, problem_responses
 from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.bodies import RegisterMcpServerBody
@@ -19,7 +19,7 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
 _ONE_SERVER = problem_responses(ProblemKind.SERVER_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
-@router.get("/mcp_servers", summary="The MCP servers", responses=problem_responses(ErrorType.UNAVAILABLE))
+@router.get("/mcp_servers", summary="The MCP servers", responses=UNAVAILABLE)
 async def list_mcp_servers(dependencies: Injected) -> McpServers:
     """By name, each with how the last look at it ended."""
     return await dependencies.mcp_servers.list_all()
@@ -72,7 +72,7 @@ async def log_in_at_mcp_server(name: str, request: Request, dependencies: Inject
     LOGIN_PATH,
     summary="Finish a login at an MCP server",
     response_class=HTMLResponse,
-    responses={**problem_responses(ErrorType.UNAVAILABLE), 400: {"content": {"text/html": {}}, "description": "Why there is no login."}},
+    responses={**UNAVAILABLE, 400: {"content": {"text/html": {}}, "description": "Why there is no login."}},
 )
 async def finish_login(
     dependencies: Injected, state: str = "", code: str = "", iss: str | None = None, error: str = "", error_description: str = ""

@@ -1,13 +1,15 @@
 """Tools: listed, shown, started and stopped."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from api.documentation import problem_responses
+from api.documentation import ONE_TOOL, UNAVAILABLE, problem_responses
 from api.ports import Injected
 from api.problems import ProblemKind
-from api.views.tools import control, formatted_tools, states_of_tools, table_of_tools, tool_detail, usage_of_tool
+from api.views.found_tools import found_tool
+from api.views.tools import control, formatted_tools, states_of_tools, table_of_tools, tool_detail
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.formats import FormattedTools, ToolFormat
 from toolagent.contracts.http import StoppedTool, ToolDestroyed, ToolDetail, ToolListing, ToolStarted, ToolStates
@@ -16,9 +18,7 @@ from toolagent.contracts.usage import ToolUsage
 
 router = APIRouter(tags=["tools"])
 
-_UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)
 _LISTED = problem_responses(ProblemKind.INVALID_REQUEST, ErrorType.UNAVAILABLE)
-_ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
 _USED = problem_responses(ProblemKind.INVALID_REQUEST, ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
 _CONTROLLED = problem_responses(
     ErrorType.TOOL_NOT_FOUND,
@@ -47,12 +47,12 @@ async def list_tools(
     return await table_of_tools(dependencies, namespace, tag)
 
 
-@router.get("/tools/status", summary="How every tool runs", responses=_UNAVAILABLE)
+@router.get("/tools/status", summary="How every tool runs", responses=UNAVAILABLE)
 async def list_states(dependencies: Injected) -> ToolStates:
     return await states_of_tools(dependencies)
 
 
-@router.get("/tools/{tool_id}", summary="One tool: manifest, sources, running state", responses=_ONE_TOOL)
+@router.get("/tools/{tool_id}", summary="One tool: manifest, sources, running state", responses=ONE_TOOL)
 async def get_tool(tool_id: str, dependencies: Injected) -> ToolDetail:
     return await tool_detail(dependencies, tool_id)
 
@@ -60,7 +60,9 @@ async def get_tool(tool_id: str, dependencies: Injected) -> ToolDetail:
 @router.get("/tools/{tool_id}/usage", summary="How often a tool is called, how long it takes, how often it fails", responses=_USED)
 async def get_usage(tool_id: str, dependencies: Injected, hours: Hours = None) -> ToolUsage:
     """From the records of its calls; those of lanes, batches and sessions count too."""
-    return await usage_of_tool(dependencies, tool_id, hours)
+    await found_tool(dependencies, tool_id, dependencies.registry.entry)
+    since = datetime.now(UTC) - timedelta(hours=hours) if hours is not None else None
+    return await dependencies.usage.of_tool(tool_id, since)
 
 
 @router.post("/tools/{tool_id}/start", summary="Start a tool", responses=_CONTROLLED)

@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -31,7 +30,6 @@ from toolagent.contracts.http import (
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import HttpSource
-from toolagent.contracts.usage import ToolUsage
 from toolagent.core.catalog.briefs import in_brief, parameters_of
 from toolagent.core.catalog.namespaces import is_among
 from toolagent.core.formats.listing import formatted
@@ -87,13 +85,6 @@ async def tool_detail(dependencies: Dependencies, tool_id: str) -> ToolDetail:
     route = await dependencies.routes.get(tool_id)
     shown = _with_sources(route, entry) if route else _stopped(entry)
     return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
-
-
-async def usage_of_tool(dependencies: Dependencies, tool_id: str, hours: float | None = None) -> ToolUsage:
-    """Raises Refusal for an unknown tool."""
-    await found_tool(dependencies, tool_id, dependencies.registry.entry)
-    since = datetime.now(UTC) - timedelta(hours=hours) if hours is not None else None
-    return await dependencies.usage.of_tool(tool_id, since)
 
 
 async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches | BriefMatches:
@@ -179,23 +170,12 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
     source = sources[route.active_source] if 0 <= route.active_source < len(sources) else next(iter(sources), None)
     over_http = source if isinstance(source, HttpSource) else None
     params = tuple(parameters_of(manifest.input_schema))
-    return FoundTool(
-        tool_id=manifest.tool_id,
-        name=manifest.name,
-        category=manifest.category,
-        description=manifest.description,
-        params=params,
-        required_params=tuple(param.name for param in params if param.required),
-        input_schema=manifest.input_schema,
-        output_schema=manifest.output_schema,
-        backend_runtime=manifest.backend_runtime,
-        host_dir=source.project if source else None,
-        endpoint_path=over_http.endpoint_path if over_http else None,
-        http_method=over_http.http_method if over_http else None,
-        state=route.state,
-        port=_port_of(route),
-        pid=route.pid,
-        version=manifest.version,
-        endpoint=route.endpoint,
-        external_source=manifest.external_source,
-    )
+    own = {
+        "params": params,
+        "required_params": tuple(param.name for param in params if param.required),
+        "host_dir": source.project if source else None,
+        "endpoint_path": over_http.endpoint_path if over_http else None,
+        "http_method": over_http.http_method if over_http else None,
+        "port": _port_of(route),
+    }
+    return FoundTool.model_validate({**dict(route), **dict(manifest), **own})

@@ -1,4 +1,4 @@
-"""What a host does, as the workers of Temporal are given it."""
+"""The activities of a host, for its Temporal workers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from engine.calling.queued_call import QueuedCall
 
 @dataclass(frozen=True, slots=True)
 class Activities:
-    """What this host does for calls and tools."""
+    """Activities for calls and tools."""
 
     admit: Admit
     call: CallTool
@@ -33,11 +33,11 @@ class Activities:
 
 @dataclass(frozen=True, slots=True)
 class MakingActivities:
-    """What this host does for tasks that make tools, and for conversations, by where it is asked for."""
+    """Activities for tasks that make tools, and for conversations, by their queue."""
 
     local: Sequence[Callable[..., object]]
-    """Steps of workflows that take milliseconds."""
+    """Local activities, which take milliseconds."""
     chats: Sequence[Callable[..., object]]
     asked: Sequence[Callable[..., object]]
-    """On the queue of all hosts: whether a task may begin."""
+    """On the queue of all hosts: wait for the begin of a task."""
     steps: Sequence[Callable[..., object]]

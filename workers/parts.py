@@ -208,21 +208,21 @@ def activities_of(
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     settlement, slots = PromptSettlement(making.settlements, steps), settings.calls.bucket_limits
     begun = BegunCalls(supervisor, making.exchange, store.calls, settlement, store.durations, slots, intake, grace, state.host)
+    admit = Admit(making.admissions, making.fast, begun, steps)
+    groups = GroupSessions(SessionAccounts(store.groups, store.sessions, store.events, store.tools))
+    callbacks = DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events))
+    tools = HostTools(
+        store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes", store.sessions
+    )
+    sessions = (groups.open_session, groups.note_session, groups.list_launches, groups.pin_versions, groups.find_group)
     return Activities(
-        admit=Admit(making.admissions, making.fast, begun, steps),
-        call=CallTool(making.queued, begun, settlement, intake),
-        queued=making.queued,
-        settle=Settle(making.settlements, steps),
-        control=ControlTool(
-            HostTools(
-                store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes", store.sessions
-            )
-        ),
-        callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
+        local=(admit.admit, admit.place, Settle(making.settlements, steps).settle, *sessions, maintain.list_live_hosts),
+        call=(CallTool(making.queued, begun, settlement, intake).call_tool,),
+        callbacks=(callbacks.deliver_callback, callbacks.note_callback),
+        control=(ControlTool(tools).control_tool, maintain.maintain_host),
+        service=(maintain.maintain_service, SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)).sync_knowhub),
         lane=making.lane,
-        sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events, store.tools)),
-        maintain=maintain,
-        knowhub=SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)),
+        queued=making.queued,
     )
 
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from api.beside import beside
 from api.views.readiness import Remembered
+from engine.beside import beside
 from toolagent.core.failures import StoreUnwritableError
 
 _LOOK_S = 0.5

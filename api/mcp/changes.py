@@ -19,9 +19,9 @@ from mcp.server.subscriptions import (
 from mcp.shared.subscriptions import event_from_wire
 from pydantic import JsonValue
 
-from api.beside import beside
 from api.mcp.catalog import ToolCatalog
 from api.ports import Groups
+from engine.beside import beside
 from toolagent.core.failures import StoreUnavailableError
 
 TOOL_URI = "toolagent://tools/"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from temporalio.client import Client
 
 from activities.maintain import Maintain
-from api.beside import beside
 from api.ports import Check, NotReadyError
+from engine.beside import beside
 from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall

@@ -1,7 +1,7 @@
 """The Temporal workers of one host: one for workflows, and one for each queue of calls."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,7 +16,7 @@ from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
-from workers.temporal.activities import Activities, MakingActivities
+from workers.temporal.activities import Activities, MakingActivities, Steps
 from workers.temporal.connection import shows_outcomes
 from workers.temporal.slots import tuner_of
 from workflows.calls.call_lane import CallLane
@@ -105,9 +105,7 @@ async def running_workers(
     `nexus` handles the operations of `ToolAgentService`. Calls for any host are taken only while the intake is open. Calls that wait
     for this host were placed before it closed.
     """
-    call = [activities.call.call_tool]
-    groups, maintain = activities.sessions, activities.maintain
-    sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.pin_versions, groups.find_group]
+    call = activities.call
     outcomes = [OutcomeInterceptor()] if await shows_outcomes(client) else []
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
@@ -116,16 +114,7 @@ async def running_workers(
                 client,
                 task_queue=names.TASK_QUEUE,
                 workflows=HOST_WORKFLOWS,
-                activities=[
-                    activities.admit.admit,
-                    activities.admit.place,
-                    activities.settle.settle,
-                    look,
-                    *call,
-                    *sessions,
-                    *making.local,
-                    maintain.list_live_hosts,
-                ],
+                activities=[*activities.local, *call, *making.local, look],
                 nexus_service_handlers=[nexus],
                 workflow_task_executor=executor,
                 max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
@@ -135,19 +124,9 @@ async def running_workers(
                 interceptors=outcomes,
             ),
             _activity_worker(client, step_names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
-            _activity_worker(
-                client,
-                step_names.CALLBACKS_QUEUE,
-                [activities.callbacks.deliver_callback, activities.callbacks.note_callback],
-                _CALLBACK_SLOTS,
-                grace,
-            ),
-            _activity_worker(
-                client, step_names.control_queue(host), [activities.control.control_tool, maintain.maintain_host], _CONTROL_SLOTS, grace
-            ),
-            _activity_worker(
-                client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service, activities.knowhub.sync_knowhub], _MAINTAIN_SLOTS
-            ),
+            _activity_worker(client, step_names.CALLBACKS_QUEUE, activities.callbacks, _CALLBACK_SLOTS, grace),
+            _activity_worker(client, step_names.control_queue(host), activities.control, _CONTROL_SLOTS, grace),
+            _activity_worker(client, step_names.MAINTAIN_QUEUE, activities.service, _MAINTAIN_SLOTS),
             Worker(
                 client,
                 task_queue=names.CHATS_QUEUE,
@@ -181,9 +160,7 @@ async def running_workers(
                 await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _activity_worker(
-    client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int | WorkerTuner, grace: Grace | None = None
-) -> Worker:
+def _activity_worker(client: Client, queue: str, activities: Steps, slots: int | WorkerTuner, grace: Grace | None = None) -> Worker:
     """With a grace, running activities are waited for."""
     is_tuned = isinstance(slots, WorkerTuner)
     return Worker(

@@ -8,9 +8,9 @@ from weakref import WeakValueDictionary
 
 from mcp import MCPError
 
-from api.beside import beside
 from api.mcp.offers.passing import Passing, is_own
 from api.ports import McpSessions
+from engine.beside import beside
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.mcp import McpSession
 

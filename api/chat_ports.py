@@ -17,7 +17,7 @@ class Im(Protocol):
 
 
 class ImFunctions(Protocol):
-    """`engine.im.tools.ImFunctions` is one; its docstrings say what is promised and raised."""
+    """`engine.im.tools.ImFunctions` is one; see there for errors raised."""
 
     @property
     def offers(self) -> tuple[ImFunctionOffer, ...]: ...

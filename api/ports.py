@@ -92,7 +92,7 @@ class Making(Protocol):
 
 
 class Calls(Protocol):
-    """`ToolAgentClient` is one; its docstrings say what is promised and raised."""
+    """`ToolAgentClient` is one; see there for errors raised."""
 
     @property
     def making(self) -> Making: ...
@@ -137,7 +137,7 @@ class CallRecords(Protocol):
 
 
 class CallMessages(Protocol):
-    """`engine.store.call_messages.CallMessages` is one; its docstrings say what is promised and raised."""
+    """`engine.store.call_messages.CallMessages` is one; see there for errors raised."""
 
     async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]: ...
     async def open_questions(self, call_id: str) -> tuple[CallMessage, ...]: ...
@@ -193,7 +193,7 @@ class Catalog(Protocol):
 
 
 class Tables(Protocol):
-    """`engine.external.tables.Tables` is one; its docstrings say what is raised."""
+    """`engine.external.tables.Tables` is one; see there for errors raised."""
 
     async def list_all(self) -> ExternalTables: ...
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
@@ -211,7 +211,7 @@ class ListedUpstream(Protocol):
 
 
 class Upstreams(Protocol):
-    """`engine.calling.upstreams.Upstreams` is one; its docstrings say what is promised and raised."""
+    """`engine.calling.upstreams.Upstreams` is one; see there for errors raised."""
 
     async def listed(self, kind: Literal["prompts", "resources", "resourceTemplates"]) -> Sequence[ListedUpstream]: ...
     async def ask(
@@ -221,7 +221,7 @@ class Upstreams(Protocol):
 
 
 class RegisteredMcpServers(Protocol):
-    """`engine.mcp_servers.servers.RegisteredServers` is one; its docstrings say what is raised."""
+    """`engine.mcp_servers.servers.RegisteredServers` is one; see there for errors raised."""
 
     async def list_all(self) -> McpServers: ...
     async def get(self, name: str) -> McpServer: ...

@@ -38,7 +38,7 @@ class PromptCalls(GuardedCalls):
 
     @property
     def ahead(self) -> int:
-        """The number of calls that are to be answered from their record, or were, and whose workflows go on."""
+        """The number of calls that wait for their record, or were answered from it while their workflows go on."""
         return self._asked + len(self._ending)
 
     async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:

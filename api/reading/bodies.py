@@ -31,7 +31,7 @@ def strict(*examples: JsonValue) -> ConfigDict:
 
 
 class CallerBody(Caller):
-    """Who asks, and on whose behalf."""
+    """The caller, and the conversation of the call."""
 
     model_config = STRICT
 
@@ -81,7 +81,7 @@ class SelectToolBody(Contract):
 
 
 class AgentChatBody(Contract):
-    """What an agent says, in plain words. Of `context`, the texts `task` and `requirements` are read."""
+    """A message of an agent in plain words. Of `context`, the texts `task` and `requirements` are read."""
 
     model_config = strict(
         {"message": "我需要处理图片的工具", "context": {"task": "批量压缩图片"}},
@@ -95,7 +95,7 @@ class AgentChatBody(Contract):
 
 
 class SearchToolsBody(Contract):
-    """A need in `keyword`, and what the tools have to be. An empty text is no wish, but of a namespace."""
+    """A need in `keyword`, and filters. An empty text is no filter, but an empty namespace selects ids without one."""
 
     model_config = strict({"keyword": "图片", "category": "cv"}, {"keyword": "what song is this", "limit": 5, "detail": "compact"})
 
@@ -114,7 +114,7 @@ class SearchToolsBody(Contract):
 
 
 class RegisterTableBody(Contract):
-    """A table of tools that somebody else keeps."""
+    """A table of tools on another server."""
 
     model_config = strict({"source": "agent_system_x", "tools_url": "https://agent-x.example/api/tools", "api_key": "sk-0123456789"})
 
@@ -156,6 +156,6 @@ class RegisterMcpServerBody(McpServerSpec):
 
 
 class SyncKnowHubBody(SyncRequest):
-    """Whether anything is to be changed."""
+    """A synchronisation; with `dry_run`, only its plan."""
 
     model_config = strict({"dry_run": True})

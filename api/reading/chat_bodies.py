@@ -12,7 +12,7 @@ from toolagent.contracts.contract import Contract
 
 
 class ChatBody(Contract):
-    """Something to say. With `stream` the answer comes as server-sent events, while it is written."""
+    """A message. With `stream`, the answer comes as server-sent events while it is written."""
 
     model_config = strict(
         {"message": "有哪些图片处理工具?", "chat_id": "user_A_window_1"},
@@ -25,7 +25,7 @@ class ChatBody(Contract):
 
 
 class ImUseBody(Contract):
-    """The arguments that a model gives to a function."""
+    """The arguments of a function, as a model gives them."""
 
     model_config = strict({"arguments": {"chat_id": "user_A_window_1", "content": "The tool is there."}})
 

@@ -31,7 +31,7 @@ def _object_or_text(given: JsonValue) -> JsonValue:
 
 
 class CreateToolBody(Contract):
-    """What is wanted. `description` stands in where the specification has none; one of both must be there."""
+    """The wanted tool. `description` is used if the specification has none; one of both is required."""
 
     model_config = strict(
         {"description": "Count the words of a text.", "task_spec": _BUILD},
@@ -54,7 +54,7 @@ class CreateToolBody(Contract):
 
 
 class RepairToolBody(Contract):
-    """What is wrong with a tool, as far as it is known."""
+    """The faults of a tool, as far as known."""
 
     model_config = strict({"error": "HTTP 503: Service Unavailable"})
 
@@ -68,7 +68,7 @@ class RepairToolBody(Contract):
 
 
 class RollbackBody(Contract):
-    """Which version is to be left. With it a request that is sent twice goes back once."""
+    """The version to leave. With it, a repeated request goes back once."""
 
     model_config = strict({"from_version": "1.1.0"})
 

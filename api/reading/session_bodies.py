@@ -27,7 +27,7 @@ class OpenSessionBody(Contract):
 
 
 class SessionRunBody(Contract):
-    """A call in a session. What the session binds (such as the id of what was launched) is put in by it."""
+    """A call in a session. The session adds the parameters that it binds, such as the id of the launched server."""
 
     model_config = strict({"params": _PARAMS})
 

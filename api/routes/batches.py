@@ -34,5 +34,5 @@ _ENDED = BatchResult(batch_id=_BATCH_ID, total=1, succeeded=1, failed=0, results
     },
 )
 async def run_tools(batch: TakenBatch, dependencies: Injected) -> Response:
-    """Each call is a task of its own, `/tasks/{call_id}`. The results come in the order of the calls, 200 even if some failed."""
+    """Each call is a task, `/tasks/{call_id}`. The results are in the order of the calls; the status is 200 also if some failed."""
     return await batch_answer(dependencies, batch)

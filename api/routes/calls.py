@@ -40,5 +40,5 @@ async def run_tool(body: RunToolBody, request: Request, idempotency_key: KeyHead
     responses=call_responses(Selection, selection_of(SUCCESS), selection_of, *JSON_BODY),
 )
 async def select_tool(taken: Selected, dependencies: Injected) -> Response:
-    """As `/run_tool`, with the result reduced to status, result and error."""
+    """As `/run_tool`. The answer has only status, result and error."""
     return await selection(dependencies.client, taken)

@@ -11,5 +11,5 @@ router = APIRouter(tags=["tools"])
 
 @router.get("/catalog", summary="The catalog as files: file name → JSON document", responses=UNAVAILABLE)
 async def export_catalog(dependencies: Injected) -> dict[str, JsonObject]:
-    """What came from a file is as it was there, but for what changed since; keys are names of secrets."""
+    """Entries from files are as in the file, with later changes. Keys are names of secrets."""
     return await dependencies.catalog.documents()

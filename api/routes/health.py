@@ -26,5 +26,5 @@ _NOT_READY = Health(status="unavailable", checks={"temporal": "does not answer (
     },
 )
 async def get_health(dependencies: Injected) -> Response:
-    """Never needs the key. Takes three seconds at most."""
+    """Needs no key. Takes three seconds at most."""
     return await health(dependencies.checks, dependencies.longest_pause(), dependencies.lane_figures())

@@ -18,7 +18,7 @@ router = APIRouter(tags=["chats"], route_class=StrictRoute)
 
 @router.get("/im/functions", summary="What an agent may do with the IM windows", responses=problem_responses())
 async def list_im_functions(dependencies: Injected) -> ImFunctionListing:
-    """With the schemas of their arguments, to show to a model. None where this process has no connection to an IM server."""
+    """The functions with the schemas of their arguments, for a model. None if this process has no connection to an IM server."""
     return ImFunctionListing(functions=dependencies.im_functions.offers if dependencies.im_functions else ())
 
 
@@ -28,5 +28,5 @@ async def list_im_functions(dependencies: Injected) -> ImFunctionListing:
     responses=problem_responses(*JSON_BODY, ProblemKind.IDEMPOTENCY_CONFLICT, ErrorType.UNAVAILABLE),
 )
 async def use_im_function(name: str, body: ImUseBody, dependencies: Injected, idempotency_key: Key = None) -> JsonObject:
-    """What the function answers. Whatever is wrong with its name or its arguments is a 422 that says so, in words for a model."""
+    """The answer of the function. A wrong name or argument gives 422 with a message for the model."""
     return await used_im_function(dependencies, name, body.arguments, idempotency_key)

@@ -11,5 +11,5 @@ router = APIRouter(tags=["tools"])
 
 @router.get("/schemas/tool.json", summary="The JSON Schema of a `*.tool.json`", responses=problem_responses())
 async def schema_of_tool_files() -> JsonObject:
-    """What a file of a tool may say. It may also hold `//` comments."""
+    """The schema of a tool's file. The file may also have `//` comments."""
     return tool_file_schema()

@@ -41,7 +41,7 @@ Hours = Annotated[float | None, Query(gt=0, le=87_600, description="Only calls o
 async def list_tools(
     dependencies: Injected, namespace: Namespace = None, tag: Tag = None, form: Form = None
 ) -> ToolListing | FormattedTools:
-    """With `catalog_faults`: what of the catalog files could not be used, and why. With `format`: only what a vendor is given."""
+    """`catalog_faults` has the faults of catalog files. With `format`, the answer has the form of a vendor."""
     if form is not None:
         return await formatted_tools(dependencies, form, namespace, tag)
     return await table_of_tools(dependencies, namespace, tag)
@@ -59,7 +59,7 @@ async def get_tool(tool_id: str, dependencies: Injected) -> ToolDetail:
 
 @router.get("/tools/{tool_id}/usage", summary="How often a tool is called, how long it takes, how often it fails", responses=_USED)
 async def get_usage(tool_id: str, dependencies: Injected, hours: Hours = None) -> ToolUsage:
-    """From the records of its calls; those of lanes, batches and sessions count too."""
+    """From the records of its calls, also those of lanes, batches and sessions."""
     await found_tool(dependencies, tool_id, dependencies.registry.entry)
     since = datetime.now(UTC) - timedelta(hours=hours) if hours is not None else None
     return await dependencies.usage.of_tool(tool_id, since)
@@ -67,7 +67,7 @@ async def get_usage(tool_id: str, dependencies: Injected, hours: Hours = None) -
 
 @router.post("/tools/{tool_id}/start", summary="Start a tool", responses=_CONTROLLED)
 async def start_tool(tool_id: str, dependencies: Injected) -> ToolStarted:
-    """Answers when the tool is ready. Starting one that runs changes nothing."""
+    """Answers when the tool is ready. Starting a running tool changes nothing."""
     return ToolStarted.model_validate(await control(dependencies, tool_id, ControlAction.START), from_attributes=True)
 
 
@@ -79,5 +79,5 @@ async def stop_tool(tool_id: str, dependencies: Injected) -> StoppedTool:
 
 @router.delete("/tools/{tool_id}", summary="Stop a tool and forget it", responses=_CONTROLLED)
 async def destroy_tool(tool_id: str, dependencies: Injected) -> ToolDestroyed:
-    """Its versions, sources, routes and files in the state folder go."""
+    """Removes its versions, sources, routes and files in the state folder."""
     return ToolDestroyed.model_validate(await control(dependencies, tool_id, ControlAction.DESTROY), from_attributes=True)

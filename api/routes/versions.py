@@ -12,13 +12,13 @@ router = APIRouter(tags=["tools"])
 
 @router.get("/tools/{tool_id}/versions", summary="All versions of a tool, the newest first", responses=ONE_TOOL)
 async def list_versions(tool_id: str, dependencies: Injected) -> ToolVersions:
-    """Calls that name no version get `active_version`."""
+    """Calls without a version get `active_version`."""
     return await versions_of(dependencies, tool_id)
 
 
 @router.post("/tools/{tool_id}/versions/{version}/activate", summary="Make a version the active one", responses=ONE_TOOL)
 async def activate_version(tool_id: str, version: str, dependencies: Injected) -> ToolVersions:
-    """Calls that run go on with the version they began with. Activating the active version changes nothing."""
+    """Running calls keep their version. Activating the active version changes nothing."""
     await require_version(dependencies, tool_id, version)
     await dependencies.registry.activate(tool_id, version)
     return await versions_of(dependencies, tool_id)

@@ -63,7 +63,7 @@ def mcp_servers_of(store: Store, runs: HostRuntimes, logins: McpLogins) -> Regis
 
 
 def strays_of(store: Store) -> Strays:
-    """Finds what is kept for MCP servers that do not exist any more."""
+    """Finds rows and secrets of MCP servers that do not exist any more."""
     return Strays(McpLoginRows(store.database), SecretMentions(store.database), secrets_of(store.state))
 
 

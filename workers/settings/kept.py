@@ -1,4 +1,4 @@
-"""What is kept: where, and for how long."""
+"""The state directory, the database, files, and how long they are kept."""
 
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias

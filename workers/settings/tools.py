@@ -65,10 +65,10 @@ class SandboxSettings(Part):
     """Allowed levels; the first that works is used: `bubblewrap`, `docker`, `rlimits`; comma-separated."""
 
     sandbox_uids: Annotated[str, Field(pattern=r"^\d{1,9}-\d{1,9}$")] = "60706-61183"
-    """Range of users, `FIRST-LAST`, for tools when the worker is root, one for each tool. Nobody else may use them."""
+    """Range of users, `FIRST-LAST`, for tools if the worker is root, one for each tool. No other program may use them."""
 
     sandbox_policy: Path | None = None
-    """File (YAML or JSON) with the upper limits of what tools are granted."""
+    """File (YAML or JSON) with the upper limits for tools."""
 
     @field_validator("sandbox_uids")
     @classmethod

@@ -110,7 +110,7 @@ class Calling:
         return answer
 
     async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> JsonObject | None:
-        """The answer; None if the call is to be a task now, and cannot be found after an end of this process yet."""
+        """The answer; None if the call should become a task, and cannot be found yet after an end of this process."""
         call_id = followed.call_id
         match await self._following.follow(followed):
             case Asked() if takes_task and not is_task and (created := await self._tasks.created(call_id)) is not None:

@@ -1,4 +1,4 @@
-"""From what an agent has written to a call, and from its end to what the agent is told."""
+"""Makes the call of an agent's `<ACTION>` block, and answers with an observation."""
 
 import re
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from starlette.responses import Response
 
 from api.calls import CallHeaders, ChosenId, end_of, require_callback, taken_call
-from api.errors import Refusal
+from api.errors import Refusal, json_response
 from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.action_xml import observation_xml, parsed_element
@@ -29,13 +29,12 @@ from toolagent_service.calls.action_values import typed_inputs
 XML = "application/xml"
 _TEXTS = (XML, "text/xml", "text/plain")
 _JSON = "application/json"
-_LONGEST_ID = 128
 _ADDRESS: TypeAdapter[str] = TypeAdapter(CallbackUrl)
 _NO_BLOCK = "There is no <ACTION> block in the text; nothing was called."
 
 
 class ActionBody(Contract):
-    """What an agent said, an `<ACTION>` block in it, and who it is."""
+    """The text of an agent with an `<ACTION>` block in it, and its caller."""
 
     model_config = strict({"text": "I look it up. <ACTION><calculator><expression>6 * 7</expression></calculator></ACTION>"})
 
@@ -49,7 +48,7 @@ class ActionBody(Contract):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """The text, who said it, the id that was chosen for the call, whether JSON is wanted back, and what counts before the block's own."""
+    """The request of an agent. `chosen` has the call's id. `mode` and `callback_url` take precedence over those of the block."""
 
     text: str
     caller: Caller
@@ -60,7 +59,7 @@ class Said:
 
 
 async def _take(request: Request, dependencies: Injected, chosen: CallHeaders) -> Said:
-    """Raises Refusal for a body that is no text, RequestValidationError."""
+    """Raises Refusal for a body that is not text, RequestValidationError."""
     body, media_type = await request.body(), require_type(request, *_TEXTS, _JSON)
     wants_json = _JSON in request.headers.get("accept", "")
     if media_type == _JSON:
@@ -77,7 +76,7 @@ TakenText = Annotated[Said, Depends(_take)]
 
 
 async def action_answer(dependencies: Dependencies, said: Said) -> Response:
-    """200 with an observation, whatever becomes of the action; problems are only of the request itself."""
+    """Answers 200 with an observation, also if the action fails. Only a bad request is answered with a problem."""
     around, call_id, note = said.text, "", ""
     try:
         block = block_of(said.text)
@@ -88,8 +87,7 @@ async def action_answer(dependencies: Dependencies, said: Said) -> Response:
     observation = observation.model_copy(update={"note": note})
     headers = {"X-Call-Id": call_id} if call_id else {}
     if said.wants_json:
-        answer = ActionAnswer(response_text=around, observation=observation, call_id=call_id)
-        return Response(answer.model_dump_json(), headers=headers, media_type=_JSON)
+        return json_response(ActionAnswer(response_text=around, observation=observation, call_id=call_id), headers=headers)
     return Response(observation_xml(observation), headers=headers, media_type=XML)
 
 
@@ -100,8 +98,8 @@ def _action_in(block: Block) -> Action:
 
 
 async def _acted(dependencies: Dependencies, said: Said, action: Action) -> tuple[Observation, str]:
-    # What is no id at all is not asked for: databases refuse some characters.
-    manifest = await dependencies.registry.get(action.tool_id) if _is_id(action.tool_id) else None
+    # Databases refuse some characters, so only ids are looked up.
+    manifest = await dependencies.registry.get(action.tool_id) if re.fullmatch(TOOL_ID_PATTERN, action.tool_id) else None
     if manifest is None:
         raise await _unknown(dependencies, action.tool_id)
     params, issues = typed_inputs(manifest.input_schema, action.inputs, dependencies.limits.max_values)
@@ -123,7 +121,7 @@ async def _acted(dependencies: Dependencies, said: Said, action: Action) -> tupl
 
 
 async def _require_callback(dependencies: Dependencies, tool_id: str, mode: CallMode, url: str | None) -> None:
-    """Raises ActionRefused for a callback that is no address, that nobody waits for, or that would never be posted."""
+    """Raises ActionRefused for a callback that is not a URL, or could not be posted, and for one of a synchronous call."""
     if url is None:
         return
     try:
@@ -139,10 +137,6 @@ async def _unknown(dependencies: Dependencies, tool_id: str) -> ActionRefused:
     near = nearest(tool_id.lower()[:200], await dependencies.registry.list_ids())
     hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
     return ActionRefused(f"There is no tool {tool_id[:200]!r}. {hint}", kind="ToolNotFoundError", tool_id=tool_id[:200])
-
-
-def _is_id(text: str) -> bool:
-    return len(text) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, text) is not None
 
 
 async def _body_of(body: bytes, max_values: int) -> ActionBody:

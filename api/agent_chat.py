@@ -1,4 +1,4 @@
-"""From what an agent says to an answer, and to the task that it asks for."""
+"""Answers messages of agents, and begins the tasks that they ask for."""
 
 import uuid
 
@@ -23,11 +23,11 @@ _GO_ON: dict[Language, str] = {
 }
 
 _READ = ("task", "requirements")
-"""Of the context; the rules read the same."""
+"""The fields of the context that are read, here and by the rules of the concierge."""
 
 
 async def answered(dependencies: Dependencies, said: AgentChatBody, key: str | None) -> AgentAnswer:
-    """By rules; what they do not decide by a conversation with the model, where there is one. Raises as `submitted_task`, and Refusal."""
+    """Answers by rules. If the rules do not decide and there is a model, asks the model. Raises as `submitted_task`, and Refusal."""
     reply = await dependencies.concierge.answer(said.message, said.context)
     if not reply.is_decided and dependencies.has_model:
         return await _conversed(dependencies, said, key, reply.language)
@@ -45,7 +45,7 @@ async def answered(dependencies: Dependencies, said: AgentChatBody, key: str | N
 
 
 async def _conversed(dependencies: Dependencies, said: AgentChatBody, key: str | None, language: Language) -> AgentAnswer:
-    """The first message of a chat of its own. With a key it is the same chat again."""
+    """The answer to the first message of a new chat. The same key is the same chat."""
     key = key if key is not None else uuid.uuid4().hex
     chat_id = f"agent-{message_id_for(said.caller.caller_id or '', key)}"
     message = _whole(dependencies, said)
@@ -67,7 +67,7 @@ async def _conversed(dependencies: Dependencies, said: AgentChatBody, key: str |
 
 
 def _whole(dependencies: Dependencies, said: AgentChatBody) -> str:
-    """The message with what is read of its context. Raises Refusal where only that makes it too large."""
+    """The message with the texts of its context. Raises Refusal if the context makes the message too large."""
     texts = [said.message, *(text for name in _READ if isinstance(text := said.context.get(name), str))]
     whole = "\n\n".join(text.strip() for text in texts if text.strip())
     most, size = dependencies.limits.max_message_bytes, len(whole.encode())

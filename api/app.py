@@ -10,7 +10,7 @@ from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 
@@ -20,7 +20,7 @@ from api.mcp.door import McpDoor
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from api.routes import ROUTERS
-from api.security import BODY_SLACK, MAX_BATCH_BYTES, BodyLimit, Gate
+from api.security import MAX_BATCH_BYTES, BodyLimit, Gate
 from api.views.event_streams import EventStreams
 
 MCP_PATH = "/mcp"
@@ -28,17 +28,21 @@ _MCP_METHODS = ["GET", "POST", "DELETE"]
 
 _DOCUMENT = "/openapi.json"
 _SCRIPTS = "/docs/static"
-"""The page that shows the API has its scripts from here: a machine without internet has one too."""
+"""The scripts of `/docs`, served from here so that the page works without internet."""
 
 
 def create_app(dependencies: Dependencies) -> FastAPI:
-    """The HTTP interface before these dependencies. Raises ValueError for an empty API key."""
+    """The HTTP interface of these dependencies. Raises ValueError for an empty API key."""
     if dependencies.api_key == "":
         raise ValueError("An empty API key protects nothing: set TOOL_AGENT_API_KEY to a long random text, or unset it.")
-    large = {"/files": dependencies.limits.max_file_bytes + BODY_SLACK, "/run_tools": MAX_BATCH_BYTES + BODY_SLACK}
-    # Around its parameters an agent may have said as much again.
-    large["/chat"] = dependencies.limits.max_message_bytes + BODY_SLACK
-    large["/agent/action"] = 2 * dependencies.limits.max_params_bytes + BODY_SLACK
+    limits = dependencies.limits
+    large = {
+        "/files": limits.max_file_bytes,
+        "/run_tools": MAX_BATCH_BYTES,
+        "/chat": limits.max_message_bytes,
+        # The text around the parameters may be as long as these.
+        "/agent/action": 2 * limits.max_params_bytes,
+    }
     app = Documented(
         title="Tool Agent",
         description=DESCRIPTION,
@@ -48,7 +52,7 @@ def create_app(dependencies: Dependencies) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        # Nothing here collects it, and each request would look whether somebody does.
+        # No collector is set up, and looking for one would cost each request time.
         telemetry={"tracing": False, "metrics": False, "logs": False},
         middleware=_middleware(dependencies, large),
     )
@@ -58,13 +62,13 @@ def create_app(dependencies: Dependencies) -> FastAPI:
     handle_errors(app)
     _add_pages(app)
     for router in ROUTERS:
-        # Including it would build each of its routes once more: a tenth of a second at the first request.
+        # `include_router` would build each route again: a tenth of a second at the first request.
         app.router.routes.extend(router.routes)
     return app
 
 
 def create_mcp_app(app: FastAPI) -> Starlette:
-    """The MCP server of a front door alone, for a port of its own, while it is `running_mcp`. Whoever may knock there may knock here."""
+    """The MCP server of a front door for a port of its own, with the same access checks. It answers while it is `running_mcp`."""
     dependencies: Dependencies = app.state.dependencies
     alone = Starlette(middleware=_middleware(dependencies, {}), routes=[Route(MCP_PATH, app.state.mcp)])
     alone.state.dependencies, alone.state.stopping = dependencies, app.state.stopping
@@ -74,7 +78,7 @@ def create_mcp_app(app: FastAPI) -> Starlette:
 
 @asynccontextmanager
 async def running_mcp(app: FastAPI) -> AsyncGenerator[None]:
-    """The MCP server of a front door answers until the block ends."""
+    """Runs the MCP server of a front door until the block ends."""
     dependencies: Dependencies = app.state.dependencies
     door = app.state.mcp = McpDoor(dependencies, app.state.stopping)
     own_port = dependencies.mcp.own_port
@@ -89,16 +93,15 @@ async def running_mcp(app: FastAPI) -> AsyncGenerator[None]:
 
 
 def end_streams(app: Starlette) -> None:
-    """The service stops: what would be followed for hours ends, and whoever follows asks again, with what arrived last."""
-    stopping: asyncio.Event | None = getattr(app.state, "stopping", None)
-    if stopping is not None:
+    """End the event streams because the service stops. Their clients connect again, with the id of the last event."""
+    if (stopping := getattr(app.state, "stopping", None)) is not None:
         stopping.set()
 
 
 def _middleware(dependencies: Dependencies, large: Mapping[str, int]) -> list[Middleware]:
     return [
         Middleware(Gate, api_key=dependencies.api_key, allowed_hosts=dependencies.allowed_hosts),
-        Middleware(BodyLimit, default=dependencies.limits.max_params_bytes + BODY_SLACK, by_path=large),
+        Middleware(BodyLimit, default=dependencies.limits.max_params_bytes, by_path=large),
     ]
 
 
@@ -108,20 +111,19 @@ def _add_pages(app: FastAPI) -> None:
 
     async def document(_request: Request) -> Response:
         nonlocal making
-        # It takes most of a second to make. Whoever calls a tool meanwhile does not wait for it, and it outlives whoever asked first.
+        # It takes most of a second, so a thread makes it once for all requests, also if the first client goes away.
         if making is None or (making.done() and (making.cancelled() or making.exception())):
             making = asyncio.create_task(asyncio.to_thread(lambda: to_json(app.openapi())))
         return Response(await asyncio.shield(making), media_type="application/json")
 
     async def page(_request: Request) -> Response:
-        html: HTMLResponse = get_swagger_ui_html(
+        return get_swagger_ui_html(
             openapi_url=_DOCUMENT,
             title=app.title,
             swagger_js_url=f"{_SCRIPTS}/swagger-ui-bundle.js",
             swagger_css_url=f"{_SCRIPTS}/swagger-ui.css",
             swagger_favicon_url=f"{_SCRIPTS}/favicon.png",
         )
-        return html
 
     app.add_route(_DOCUMENT, document, include_in_schema=False)
     app.add_route("/docs", page, include_in_schema=False)

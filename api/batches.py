@@ -1,20 +1,18 @@
-"""From a request for many calls to a batch, and from its end to an answer."""
+"""Starts batches of calls, and answers with their results."""
 
 from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import Depends, Header
 from pydantic import Field, JsonValue
 from starlette.responses import Response
 
-from api.calls import TWO_KEYS, require_callback
-from api.errors import Refusal, bad_field
+from api.calls import TWO_KEYS, accepted, require_callback, require_size
+from api.errors import bad_field, json_response
 from api.forms import NO_CONTROLS
 from api.ports import Dependencies, Injected
-from api.problems import ProblemKind
 from api.reading.bodies import STRICT, CallerBody, strict
-from api.security import BODY_SLACK, MAX_BATCH_BYTES
+from api.security import MAX_BATCH_BYTES
 from api.views.tasks import result_of_call
 from toolagent.client.batches import collected
 from toolagent.client.failures import BrokenOffError
@@ -22,11 +20,10 @@ from toolagent.contracts.batches import MAX_BATCH_CALLS, BatchedCall, ToolBatch
 from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolResult
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.http import TaskAccepted
 from toolagent.contracts.identifiers import ToolId
-from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.results import failed
 
+_FILES = " POST /files takes files."
 _EXAMPLE: JsonValue = {
     "calls": [
         {"tool_id": "calculator", "params": {"expression": "6 * 7"}},
@@ -57,7 +54,7 @@ class RunToolsBody(Contract):
 
     model_config = strict(_EXAMPLE)
 
-    # Not strict only in that JSON has no tuples.
+    # Not strict, because JSON has no tuples.
     calls: Annotated[tuple[BatchedCallBody, ...], Field(min_length=1, max_length=MAX_BATCH_CALLS, strict=False)]
     ordered: Annotated[bool, Field(description="One after the other, in this order; else in parallel.")] = False
     stop_on_error: Annotated[bool, Field(description="After a failure no further call is begun.")] = False
@@ -81,20 +78,23 @@ async def _take(
         raise bad_field("Idempotency-Key", TWO_KEYS)
     await require_callback(body.callback_url, body.mode, dependencies)
     asked = body.model_dump(exclude_unset=True) | {"idempotency_key": idempotency_key or body.idempotency_key}
-    return _bounded(ToolBatch.model_validate(asked), dependencies)
+    batch = ToolBatch.model_validate(asked)
+    for place, call in enumerate(batch.calls):
+        require_size(f"calls.{place}", call, dependencies.limits.max_params_bytes, _FILES)
+    require_size("The batch", batch, MAX_BATCH_BYTES, _FILES)
+    return batch
 
 
 TakenBatch = Annotated[ToolBatch, Depends(_take)]
 
 
 async def batch_answer(dependencies: Dependencies, batch: ToolBatch) -> Response:
-    """202 with the task for `mode: async`, else 200 with all results. Raises ToolAgentError."""
+    """Answers 202 with the task for `mode: async`, otherwise 200 with all results. Raises ToolAgentError."""
     handle = await dependencies.client.start_batch(batch)
     headers = {"Location": f"/tasks/{handle.batch_id}", "X-Batch-Id": handle.batch_id}
     if batch.mode is CallMode.ASYNC:
         known = await handle.task() if batch.idempotency_key else None
-        accepted = TaskAccepted(task_id=handle.batch_id, status=known.status if known else TaskState.PENDING)
-        return Response(accepted.model_dump_json(), HTTPStatus.ACCEPTED, headers, "application/json")
+        return json_response(accepted(handle.batch_id, known), 202, headers)
     end = await dependencies.client.batch_end(handle.batch_id)
     if end.error is not None:
         raise BrokenOffError(failed(handle.batch_id, "", end.error, datetime.now(UTC)))
@@ -102,17 +102,4 @@ async def batch_answer(dependencies: Dependencies, batch: ToolBatch) -> Response
     async def fetch(call: BatchedCall) -> ToolResult:
         return await result_of_call(dependencies, call)
 
-    return Response((await collected(end, fetch)).model_dump_json(), HTTPStatus.OK, headers, "application/json")
-
-
-def _bounded(batch: ToolBatch, dependencies: Dependencies) -> ToolBatch:
-    """What goes to Temporal is measured as it goes there."""
-    for place, call in enumerate(batch.calls):
-        limit = dependencies.limits.max_params_bytes + BODY_SLACK
-        if (size := len(call.model_dump_json().encode())) > limit:
-            detail = f"calls.{place} is {size} bytes of JSON when written out; at most {limit} are taken. POST /files takes files."
-            raise Refusal(ProblemKind.BODY_TOO_LARGE, detail)
-    if (size := len(batch.model_dump_json().encode())) > MAX_BATCH_BYTES + BODY_SLACK:
-        detail = f"The batch is {size} bytes of JSON when written out; at most {MAX_BATCH_BYTES} are taken. POST /files takes files."
-        raise Refusal(ProblemKind.BODY_TOO_LARGE, detail)
-    return batch
+    return json_response(await collected(end, fetch), headers=headers)

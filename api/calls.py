@@ -1,4 +1,4 @@
-"""From a request to a call, and from its end to an answer."""
+"""Makes calls of tools, and answers with their results."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -6,16 +6,17 @@ from typing import Annotated
 from fastapi import Depends, Header
 from starlette.responses import Response
 
-from api.errors import Refusal, bad_field, result_response
-from api.ports import Calls, Dependencies, Injected, Limits
+from api.errors import Refusal, bad_field, json_response, result_response
+from api.ports import Calls, Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.bodies import RunToolBody, SelectToolBody
 from api.security import BODY_SLACK
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import CallMode, IdempotencyKey, ToolCall, ToolResult
+from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Selection, TaskAccepted
 from toolagent.contracts.identifiers import CallId
-from toolagent.contracts.tasks import TaskState
+from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import call_id_for_key
 
 _DERIVED = "With an idempotency key the call id follows from the key; leave out X-Call-Id."
@@ -25,7 +26,7 @@ TWO_KEYS = "The header and `idempotency_key` in the body differ; give one of the
 
 @dataclass(frozen=True, slots=True)
 class ChosenId:
-    """What the headers say of the call's id."""
+    """The call's id in the headers."""
 
     key: str | None
     call_id: str | None
@@ -46,7 +47,7 @@ CallHeaders = Annotated[ChosenId, Depends(_chosen)]
 
 @dataclass(frozen=True, slots=True)
 class TakenCall:
-    """A call, and the id its caller chose for it. `is_new`: nobody else can have that id."""
+    """A call, and the id that its caller chose. `is_new`: no other call can have the id."""
 
     call: ToolCall
     call_id: str | None = None
@@ -56,7 +57,7 @@ class TakenCall:
 async def take(body: RunToolBody, dependencies: Dependencies, chosen: ChosenId) -> TakenCall:
     """Raises Refusal."""
     await require_callback(body.callback_url, body.mode, dependencies)
-    # The parameters have been checked: to check many of them again takes as long as all the rest.
+    # The parameters are validated already. Validating many of them again would take as long as all the rest.
     call = ToolCall.model_validate({**vars(body), "caller": vars(body.caller), "params": {}})
     return taken_call(call.model_copy(update={"params": body.params}), dependencies, chosen)
 
@@ -73,11 +74,12 @@ def taken_call(call: ToolCall, dependencies: Dependencies, chosen: ChosenId) -> 
     if key is not None and chosen.call_id not in {None, call_id_for_key(call.caller.caller_id, key)}:
         raise bad_field("X-Call-Id", _DERIVED)
     keyed = call if key == call.idempotency_key else call.model_copy(update={"idempotency_key": key})
-    return TakenCall(bounded(keyed, dependencies.limits), chosen.call_id)
+    require_size("The call", keyed, dependencies.limits.max_params_bytes)
+    return TakenCall(keyed, chosen.call_id)
 
 
 async def require_callback(url: str | None, mode: CallMode, dependencies: Dependencies) -> None:
-    """Raises Refusal for a callback that nobody waits for, or that would never be posted."""
+    """Raises Refusal for a callback that could not be posted, and for one of a synchronous call."""
     if url is None:
         return
     refusal = _SYNC if mode is CallMode.SYNC else await dependencies.callback_refusal(url)
@@ -89,21 +91,24 @@ Selected = Annotated[TakenCall, Depends(_select)]
 
 
 async def answer(client: Calls, taken: TakenCall) -> Response:
-    """202 with the task for `mode: async`, else the result. Raises ToolAgentError, which carries the result to answer with."""
+    """Answers 202 with the task for `mode: async`, otherwise the result. Raises ToolAgentError with the result to answer with."""
     if taken.call.mode is CallMode.SYNC:
         return result_response(await client.run(taken.call, taken.call_id))
     call_id = (await client.start(taken.call, taken.call_id)).call_id
-    # Only a caller who can name a call can have started it before.
+    # A call that the caller did not name is new.
     known = await client.task(call_id) if taken.call_id or taken.call.idempotency_key else None
-    task = TaskAccepted(task_id=call_id, status=known.status if known else TaskState.PENDING)
-    headers = {"Location": f"/tasks/{task.task_id}", "X-Call-Id": task.task_id}
-    return Response(task.model_dump_json(), 202, headers, "application/json")
+    return json_response(accepted(call_id, known), 202, {"Location": f"/tasks/{call_id}", "X-Call-Id": call_id})
+
+
+def accepted(task_id: str, known: TaskView | None) -> TaskAccepted:
+    """The answer for a task that was started. `known` is the task, if it may have been started before."""
+    return TaskAccepted(task_id=task_id, status=known.status if known else TaskState.PENDING)
 
 
 async def selection(client: Calls, taken: TakenCall) -> Response:
-    """The result, or why there is none (yet)."""
+    """Answers with the result, or why there is none (yet)."""
     result = await end_of(client, taken)
-    return result_response(result, selection_of(result).model_dump_json())
+    return result_response(result, selection_of(result))
 
 
 def selection_of(result: ToolResult) -> Selection:
@@ -111,16 +116,16 @@ def selection_of(result: ToolResult) -> Selection:
 
 
 async def end_of(client: Calls, taken: TakenCall) -> ToolResult:
-    """The result, or in its form why there is none (yet)."""
+    """The result of a call. A call that was refused, or has no answer yet, has a result too."""
     try:
         return await client.run(taken.call, taken.call_id, is_new=taken.is_new)
     except (CallRefusedError, AnswerPendingError) as error:
         return error.result
 
 
-def bounded(call: ToolCall, limits: Limits) -> ToolCall:
-    """`1e15` grows when it is written out: what goes to Temporal is measured as it goes there."""
-    limit = limits.max_params_bytes + BODY_SLACK
-    if (size := len(call.model_dump_json().encode())) > limit:
-        raise Refusal(ProblemKind.BODY_TOO_LARGE, f"The call is {size} bytes of JSON when written out; at most {limit} are taken.")
-    return call
+def require_size(name: str, value: Contract, most: int, remedy: str = "") -> None:
+    """Raises Refusal for a value too large to be sent to Temporal. It is measured as sent: `1e15` grows when it is written out."""
+    limit = most + BODY_SLACK
+    if (size := len(value.model_dump_json().encode())) > limit:
+        detail = f"{name} is {size} bytes of JSON when written out; at most {limit} are taken.{remedy}"
+        raise Refusal(ProblemKind.BODY_TOO_LARGE, detail)

@@ -1,4 +1,4 @@
-"""From a message to its answer, and what is shown of conversations."""
+"""Answers messages, and shows, streams and deletes conversations."""
 
 import asyncio
 import time
@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from starlette.responses import Response
 
 from api.errors import Refusal, bad_field
+from api.json_object import JsonObject
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from api.reading.chat_bodies import ChatBody
@@ -19,13 +20,12 @@ from toolagent.client import names
 from toolagent.client.failures import ChatRefusedError, ChatUnreachableError
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.chats import ChatEvent, ChatEventKind, ChatListing, ChatMessage, ChatReply, ChatRole, ChatView, ListedChat
-from toolagent.contracts.im import ImFunctionListing
 from toolagent.core.chats import message_id_for
 from toolagent.core.failures import StoreUnavailableError
 
 _LOOK_S = 0.1
 _IDLE_LOOK_S = 1.0
-"""Each look is two queries: who follows a chat in which nothing happens looks less and less often, down to this."""
+"""The longest pause between two looks at a chat. A look takes two queries, so pauses grow while nothing happens."""
 
 _RETRY = {"Retry-After": "1"}
 
@@ -33,22 +33,22 @@ _NO_WINDOWS = "This process has no connection to an IM server: `python -m worker
 
 
 async def answered(dependencies: Dependencies, body: ChatBody, key: str | None) -> ChatReply:
-    """Waits as long as the answer takes. Raises Refusal."""
+    """The answer to a message. Raises Refusal."""
     return await _said(dependencies, _message(dependencies, body, key), is_named=key is not None)
 
 
 async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, streams: EventStreams) -> Response:
-    """The answer as it is written. What is refused is refused before the stream begins. Raises Refusal."""
+    """Streams the answer to a message while it is written. Raises Refusal, before the stream begins."""
     streams.require_room()
     message = _message(dependencies, body, key)
     before = await dependencies.chats.position_before(message.chat_id, message.message_id)
     answer = asyncio.create_task(_said(dependencies, message, is_named=key is not None), name=f"answer {message.message_id}")
-    # Whoever goes away before it ends does not hear how.
+    # Without this, asyncio would log the error of an answer whose client has gone.
     answer.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
     try:
         while not answer.done() and not await dependencies.chats.of_message(message.chat_id, message.message_id):
             await asyncio.wait((answer,), timeout=_LOOK_S)
-        # Its turn may be of other words that came with the key, earlier or at this moment.
+        # The turn may belong to another message with the same key, sent earlier or at this moment.
         await _require_same(dependencies, message)
     except BaseException:
         answer.cancel()
@@ -59,7 +59,7 @@ async def streamed(dependencies: Dependencies, body: ChatBody, key: str | None, 
 
 
 async def listed(dependencies: Dependencies, limit: int, before: str | None) -> ChatListing:
-    """Raises Refusal when `before` is no chat."""
+    """A page of the chats before another one. Raises Refusal if that does not exist."""
     if before is not None and await dependencies.chats.get(before) is None:
         raise bad_field("before", "There is no such chat: give the `next` of the page before, or leave it out.")
     found = await dependencies.chats.page(limit=limit + 1, before=before)
@@ -75,7 +75,7 @@ async def shown(dependencies: Dependencies, chat_id: str, limit: int, before: in
 
 
 async def deleted(dependencies: Dependencies, chat_id: str) -> None:
-    """Ends its workflow and forgets what was said. Tasks that it began go on. Raises Refusal."""
+    """Ends the chat's workflow and deletes its turns. Tasks that it began go on. Raises Refusal."""
     await _found(dependencies, chat_id)
     try:
         await dependencies.client.chats.close(chat_id)
@@ -85,7 +85,7 @@ async def deleted(dependencies: Dependencies, chat_id: str) -> None:
 
 
 async def followed(dependencies: Dependencies, chat_id: str, last: str | None, streams: EventStreams) -> Response:
-    """A stream of what happens in the chat, which ends when that is deleted or the service stops. Raises Refusal."""
+    """Streams the events of a chat until it is deleted or the service stops. Raises Refusal."""
     streams.require_room()
     position = position_of(last)
     await _found(dependencies, chat_id)
@@ -96,21 +96,17 @@ async def followed(dependencies: Dependencies, chat_id: str, last: str | None, s
     return streams.response(_happening(dependencies, chat_id, position, streams))
 
 
-def im_functions(dependencies: Dependencies) -> ImFunctionListing:
-    return ImFunctionListing(functions=dependencies.im_functions.offers if dependencies.im_functions else ())
-
-
-async def used_im_function(dependencies: Dependencies, name: str, given: dict[str, JsonValue], key: str | None) -> dict[str, JsonValue]:
-    """Once for each key. Raises Refusal where there are no windows, ImUseRefusedError, ImKeyUsedError."""
+async def used_im_function(dependencies: Dependencies, name: str, given: JsonObject, key: str | None) -> JsonObject:
+    """The result of a function, called once for each key. Raises Refusal without an IM client, ImUseRefusedError, ImKeyUsedError."""
     if dependencies.im_functions is None:
         raise Refusal(ErrorType.UNAVAILABLE, _NO_WINDOWS)
     return await dependencies.im_functions.run(name, given, key if key is not None else uuid.uuid4().hex)
 
 
 async def _said(dependencies: Dependencies, message: ChatMessage, *, is_named: bool) -> ChatReply:
-    """Raises Refusal, also where the key was used for other words."""
+    """Raises Refusal, also if the key was used for another message."""
     try:
-        # Also without a key: where the database is away, nothing is said.
+        # Also without a key: it fails if the database does not answer, before anything is said.
         await _require_same(dependencies, message)
         reply = await dependencies.client.chats.say(message)
     except ChatUnreachableError as away:
@@ -131,7 +127,7 @@ async def _require_same(dependencies: Dependencies, message: ChatMessage) -> Non
 async def _written(
     dependencies: Dependencies, message: ChatMessage, position: int, answer: asyncio.Task[ChatReply], streams: EventStreams
 ) -> AsyncGenerator[bytes]:
-    """`chunk` for each part, then `done`; where there is no answer, `error` with what a plain request would be refused with."""
+    """`chunk` for each part of the answer, then `done`; without an answer, `error` with the refusal of a plain request."""
     yield format_sse_event(retry=RETRY_MS)
     try:
         async for event in _events(dependencies, message.chat_id, position, streams, _LOOK_S, answer.done):
@@ -156,7 +152,7 @@ async def _happening(dependencies: Dependencies, chat_id: str, position: int, st
 async def _events(
     dependencies: Dependencies, chat_id: str, position: int, streams: EventStreams, longest_s: float, is_over: Callable[[], bool]
 ) -> AsyncGenerator[ChatEvent | None]:
-    """Until it `is_over`, and what came before that was given; None now and then, where nothing happens. `longest_s`: between looks."""
+    """Yields events until `is_over`, with those before it, and None as a heartbeat. `longest_s` is the longest pause between looks."""
     spoken, pause_s = time.monotonic(), _LOOK_S
     while not streams.stopping.is_set():
         was_over = is_over()
@@ -165,7 +161,7 @@ async def _events(
             if not events and (was_over or await dependencies.chats.get(chat_id) is None):
                 return
         except StoreUnavailableError:
-            return  # whoever follows asks again: by the key, or by the id of the last event that arrived
+            return  # the client asks again, by the key or the id of the last event that arrived
         for event in events:
             position, spoken, pause_s = event.position, time.monotonic(), _LOOK_S
             yield event
@@ -184,7 +180,7 @@ def _sent(event: ChatEvent) -> bytes:
 
 
 def _ended(answer: asyncio.Task[ChatReply]) -> bytes:
-    """Of a message whose chat was deleted meanwhile, or that has no answer."""
+    """The last event of a message whose chat was deleted meanwhile, or that has no answer."""
     error = answer.exception()
     if error is None:
         return format_sse_event(event="done", data_str=answer.result().model_dump_json())
@@ -193,7 +189,7 @@ def _ended(answer: asyncio.Task[ChatReply]) -> bytes:
 
 
 def _message(dependencies: Dependencies, body: ChatBody, key: str | None) -> ChatMessage:
-    """Raises Refusal for one that is too large."""
+    """Raises Refusal for a message that is too large."""
     most, size = dependencies.limits.max_message_bytes, len(body.message.encode())
     if size > most:
         told = f"It has {size} bytes; a message may have at most {most} (TOOL_AGENT_CHAT_MESSAGE_BYTES). POST /files takes files."

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says besides what follows from the types."""
+"""Descriptions and examples of the OpenAPI document that do not follow from types."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import JsonValue
 
 from api.errors import REASON_STATUS, STATUS, status_of
+from api.json_object import JsonObject
 from api.problems import MEDIA_TYPE, Kind, ProblemKind
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.contract import Contract
@@ -16,7 +17,7 @@ from toolagent.contracts.http import Problem
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, KEY_CONFLICT, QUARANTINED, TOO_LARGE, failed, succeeded
 
 Responses = dict[int | str, dict[str, Any]]
-"""As FastAPI declares its parameter `responses`."""
+"""The type of FastAPI's parameter `responses`."""
 
 DESCRIPTION = """Calls tools durably. Every way of calling is the same workflow on Temporal: a client that goes away loses nothing,
 `GET /tasks/{call id}` has the result.
@@ -42,7 +43,7 @@ JSON_BODY = (
     ProblemKind.BODY_TOO_LARGE,
     ProblemKind.UNSUPPORTED_MEDIA_TYPE,
 )
-"""What can be wrong with the body of a request that sends JSON."""
+"""Problems of a request with a JSON body."""
 
 _PROBLEM = {"schema": {"$ref": "#/components/schemas/Problem"}}
 _AT = datetime(2026, 3, 26, 10, 30, tzinfo=UTC)
@@ -113,39 +114,15 @@ _ISSUE = ValidationIssue(path="$.quality", message="101 is greater than the maxi
 
 
 class Documented(FastAPI):
-    """Adds the shape of problems, which no handler returns, to the document."""
+    """Adds the schema of problems, which no handler returns, to the document."""
 
     def openapi(self) -> dict[str, object]:
-        document: dict[str, dict[str, dict[str, JsonValue]]] = super().openapi()
+        document: dict[str, dict[str, JsonObject]] = super().openapi()
         schemas = document["components"]["schemas"]
         if "Problem" not in schemas:
             problem = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= {**problem.pop("$defs"), "Problem": problem}
         return {**document}
-
-
-def problem_responses(*kinds: Kind) -> Responses:
-    """The problems a route answers with, and in `default` those that every route does (authentication, host, internal)."""
-    examples: dict[int, dict[str, JsonValue]] = {}
-    for kind in kinds:
-        examples.setdefault(STATUS[kind].value, {})[kind.value] = {"value": _problem_example(kind)}
-    return {"default": _described("Any other refusal.", {MEDIA_TYPE: _PROBLEM})} | {
-        status: _described(HTTPStatus(status).phrase, {MEDIA_TYPE: _PROBLEM | {"examples": found}}) for status, found in examples.items()
-    }
-
-
-def call_responses(shape: type[Contract], success: Contract, example: Callable[[ToolResult], Contract], *kinds: Kind) -> Responses:
-    """Every way a call can end, in the shape that `example` makes of its result, and the problems of a body that is no call."""
-    endings: dict[int, dict[str, JsonValue]] = {200: {"success": {"value": success.model_dump(mode="json")}}}
-    for error_type, reason in [*((error_type, None) for error_type in ErrorType), *REASON_STATUS]:
-        result = _result_example(error_type, reason)
-        endings.setdefault(status_of(result).value, {})[reason or error_type.value] = {"value": example(result).model_dump(mode="json")}
-    responses = problem_responses(*kinds)
-    for status, examples in endings.items():
-        problem: dict[str, object] = responses.get(status, {}).get("content", {})
-        content = {"application/json": {"examples": examples}} | problem
-        responses[status] = _described(HTTPStatus(status).phrase, content) | {"model": shape}
-    return responses
 
 
 def _described(description: str, content: Mapping[str, object]) -> dict[str, object]:
@@ -155,8 +132,43 @@ def _described(description: str, content: Mapping[str, object]) -> dict[str, obj
 def _problem_example(kind: Kind) -> JsonValue:
     title = kind.value.replace("_", " ").capitalize()
     detail = _CALL_MESSAGES[kind] if isinstance(kind, ErrorType) else _PROBLEM_MESSAGES[kind]
-    example: dict[str, JsonValue] = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
+    example: JsonObject = {"type": kind.value, "title": title, "status": STATUS[kind].value, "detail": detail}
     return example | ({"errors": _ERRORS[kind]} if kind in _ERRORS else {})
+
+
+def problem_responses(*kinds: Kind) -> Responses:
+    """The problems of a route, and in `default` those of all routes (authentication, host, internal errors)."""
+    examples: dict[int, JsonObject] = {}
+    for kind in kinds:
+        examples.setdefault(STATUS[kind].value, {})[kind.value] = {"value": _problem_example(kind)}
+    return {"default": _described("Any other refusal.", {MEDIA_TYPE: _PROBLEM})} | {
+        status: _described(HTTPStatus(status).phrase, {MEDIA_TYPE: _PROBLEM | {"examples": found}}) for status, found in examples.items()
+    }
+
+
+UNAVAILABLE = problem_responses(ErrorType.UNAVAILABLE)
+ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ErrorType.UNAVAILABLE)
+
+
+def answer_of(description: str, example: Contract | JsonValue, model: object = None) -> dict[str, object]:
+    """One answer of a route with an example in JSON, and with its `model` if FastAPI does not know it."""
+    shown = example.model_dump(mode="json") if isinstance(example, Contract) else example
+    described = _described(description, {"application/json": {"example": shown}})
+    return described if model is None else described | {"model": model}
+
+
+def call_responses(shape: type[Contract], success: Contract, example: Callable[[ToolResult], Contract], *kinds: Kind) -> Responses:
+    """All answers to a call, with examples that `example` makes of results, and the problems `kinds` of its body."""
+    endings: dict[int, JsonObject] = {200: {"success": {"value": success.model_dump(mode="json")}}}
+    for error_type, reason in [*((error_type, None) for error_type in ErrorType), *REASON_STATUS]:
+        result = _result_example(error_type, reason)
+        endings.setdefault(status_of(result).value, {})[reason or error_type.value] = {"value": example(result).model_dump(mode="json")}
+    responses = problem_responses(*kinds)
+    for status, examples in endings.items():
+        problem: dict[str, object] = responses.get(status, {}).get("content", {})
+        content = {"application/json": {"examples": examples}} | problem
+        responses[status] = _described(HTTPStatus(status).phrase, content) | {"model": shape}
+    return responses
 
 
 def _result_example(error_type: ErrorType, reason: str | None) -> ToolResult:

@@ -1,7 +1,7 @@
-"""The one table from error to HTTP status, and the handlers that answer by it.
+"""The HTTP status of each error, and the handlers that answer with it.
 
-Refusal                  what the front door itself refuses
-HTTPException            what FastAPI and Starlette refuse: no such route, wrong method, a body that cannot be read
+Refusal                  refused by the front door
+HTTPException            refused by FastAPI or Starlette: no such route, wrong method, a body that cannot be read
 RequestValidationError   a body or header of the wrong form
 ControlFailedError       a tool could not be started or stopped
 MakingUnreachableError   Temporal cannot be asked about a task that makes or repairs a tool
@@ -9,10 +9,11 @@ ToolAgentError           a call without an ordinary end; answered with its ToolR
 TableRefusedError, TableNotReachedError, TableExistsError, NoSuchTableError (external tables)
 McpServerRefusedError, McpServerNotReachedError, McpServerNotStartedError, McpServersBusyError, McpServerExistsError, NoSuchMcpServerError
 FileTooLargeError, ImUseRefusedError, ImKeyUsedError, StoreUnavailableError (the database, or where files are kept)
-Exception                ours to repair; the caller learns nothing of it
+Exception                a fault of the service: it is logged, and the caller gets no details
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import TypeVar, cast, get_args
 
@@ -69,40 +70,7 @@ STATUS: Mapping[Kind, HTTPStatus] = {
     ErrorType.OUTPUT_VALIDATION_ERROR: HTTPStatus.BAD_GATEWAY,
     ErrorType.EXECUTOR_NOT_FOUND: HTTPStatus.NOT_IMPLEMENTED,
     ErrorType.UNAVAILABLE: HTTPStatus.SERVICE_UNAVAILABLE,
-    ProblemKind.MALFORMED_BODY: HTTPStatus.BAD_REQUEST,
-    ProblemKind.MALFORMED_JSON: HTTPStatus.BAD_REQUEST,
-    ProblemKind.CONFLICTING_HEADERS: HTTPStatus.BAD_REQUEST,
-    ProblemKind.INVALID_REQUEST: HTTPStatus.UNPROCESSABLE_ENTITY,
-    ProblemKind.BODY_TOO_LARGE: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    ProblemKind.UNSUPPORTED_MEDIA_TYPE: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-    ProblemKind.UNAUTHORIZED: HTTPStatus.UNAUTHORIZED,
-    ProblemKind.FOREIGN_HOST: HTTPStatus.MISDIRECTED_REQUEST,
-    ProblemKind.FOREIGN_ORIGIN: HTTPStatus.FORBIDDEN,
-    ProblemKind.ROUTE_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.METHOD_NOT_ALLOWED: HTTPStatus.METHOD_NOT_ALLOWED,
-    ProblemKind.HOST_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.TABLE_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.TABLE_EXISTS: HTTPStatus.CONFLICT,
-    ProblemKind.SERVER_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.SERVER_EXISTS: HTTPStatus.CONFLICT,
-    ProblemKind.SERVER_NOT_REACHED: HTTPStatus.BAD_GATEWAY,
-    ProblemKind.GROUP_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.SESSION_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.SESSION_OVER: HTTPStatus.CONFLICT,
-    ProblemKind.NO_LIFECYCLE: HTTPStatus.CONFLICT,
-    ProblemKind.TOO_MANY_SESSIONS: HTTPStatus.TOO_MANY_REQUESTS,
-    ProblemKind.CHAT_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.TASK_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.TASK_ENDED: HTTPStatus.CONFLICT,
-    ProblemKind.TOO_MANY_MESSAGES: HTTPStatus.CONFLICT,
-    ProblemKind.IDEMPOTENCY_CONFLICT: HTTPStatus.CONFLICT,
-    ProblemKind.NO_EARLIER_VERSION: HTTPStatus.CONFLICT,
-    ProblemKind.NOT_REPAIRABLE: HTTPStatus.CONFLICT,
-    ProblemKind.REPAIR_RUNNING: HTTPStatus.CONFLICT,
-    ProblemKind.FILE_NOT_FOUND: HTTPStatus.NOT_FOUND,
-    ProblemKind.RANGE_NOT_SATISFIABLE: HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE,
-    ProblemKind.INTERNAL_ERROR: HTTPStatus.INTERNAL_SERVER_ERROR,
-}
+} | {kind: kind.status for kind in ProblemKind}
 """One HTTP status for each error type and each kind of problem."""
 
 REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
@@ -110,7 +78,25 @@ REASON_STATUS: Mapping[tuple[ErrorType, str], HTTPStatus] = {
     (ErrorType.REJECTED, IDEMPOTENCY_CONFLICT): HTTPStatus.CONFLICT,
     (ErrorType.REJECTED, QUARANTINED): HTTPStatus.CONFLICT,
 }
-"""Where the reason inside an error type has a status of its own."""
+"""Statuses of error types that depend on the reason in their details."""
+
+_KINDS: Mapping[type[Exception], Kind] = {
+    FileTooLargeError: ProblemKind.BODY_TOO_LARGE,
+    TableNotReachedError: ProblemKind.SERVER_NOT_REACHED,
+    NoSuchTableError: ProblemKind.TABLE_NOT_FOUND,
+    NoSuchMcpServerError: ProblemKind.SERVER_NOT_FOUND,
+    McpServerNotReachedError: ProblemKind.SERVER_NOT_REACHED,
+    McpServerNotStartedError: ErrorType.UNAVAILABLE,
+}
+"""Errors whose text is the detail of the problem."""
+
+_FIELDS: Mapping[type[Exception], tuple[str, Kind]] = {
+    ImUseRefusedError: ("arguments", ProblemKind.INVALID_REQUEST),
+    ImKeyUsedError: ("Idempotency-Key", ProblemKind.IDEMPOTENCY_CONFLICT),
+    TableExistsError: ("source", ProblemKind.TABLE_EXISTS),
+    McpServerExistsError: ("name", ProblemKind.SERVER_EXISTS),
+}
+"""Errors about one field of the request."""
 
 _RETRY: Mapping[str, str] = {"Retry-After": "1"}
 _MAX_LISTED = 50
@@ -118,11 +104,11 @@ _METHODS = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _KINDS_OF_STATUS = {404: ProblemKind.ROUTE_NOT_FOUND, 405: ProblemKind.METHOD_NOT_ALLOWED, 413: ProblemKind.BODY_TOO_LARGE}
 
 ErrorT = TypeVar("ErrorT", bound=Exception)
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class Refusal(Exception):
-    """A request that is not served; the answer is a problem of this kind."""
+    """The request is answered with a problem of this kind."""
 
     def __init__(
         self,
@@ -135,14 +121,11 @@ class Refusal(Exception):
     ) -> None:
         super().__init__(detail)
         self.kind: Kind = kind
-        self.detail = detail
-        self.errors = errors
-        self.details = details
-        self.headers = headers
+        self.detail, self.errors, self.details, self.headers = detail, errors, details, headers
 
 
 def bad_field(name: str, message: str, kind: Kind = ProblemKind.INVALID_REQUEST) -> Refusal:
-    """Of a request in which one thing is wrong."""
+    """The refusal of a request with one wrong field."""
     return Refusal(kind, f"{name}: {message}", errors=(ProblemField(field=name, message=message),))
 
 
@@ -153,14 +136,17 @@ def status_of(result: ToolResult) -> HTTPStatus:
     return REASON_STATUS.get((result.error.type, reason_of(result) or ""), STATUS[result.error.type])
 
 
-def result_response(result: ToolResult, body: str | None = None) -> Response:
-    """An ended call as an answer; `body` is its JSON where that is not the result itself."""
-    headers = {"X-Call-Id": result.call_id} | dict(_retry_headers(result.error))
-    return Response(body or result.model_dump_json(), status_of(result), headers, "application/json")
+def json_response(answer: BaseModel, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(answer.model_dump_json(), status, headers, "application/json")
+
+
+def result_response(result: ToolResult, shown: BaseModel | None = None) -> Response:
+    """The answer for an ended call. `shown` replaces the result in the body."""
+    return json_response(shown or result, status_of(result), {"X-Call-Id": result.call_id, **_retry_headers(result.error)})
 
 
 def refusal_response(refusal: Refusal, status: HTTPStatus | None = None) -> Response:
-    """`status` is that of its kind, unless another is said."""
+    """`status` replaces the status of the refusal's kind."""
     kind, status = refusal.kind.value, status or STATUS[refusal.kind]
     title = kind.replace("_", " ").capitalize()
     problem = Problem(type=kind, title=title, status=status, detail=refusal.detail, errors=refusal.errors, details=refusal.details)
@@ -168,52 +154,53 @@ def refusal_response(refusal: Refusal, status: HTTPStatus | None = None) -> Resp
 
 
 def unanswered(error: MakingUnreachableError, remedy: str, **details: JsonValue) -> Refusal:
-    """Temporal may have taken what it was asked, or not."""
+    """The refusal when it is not known whether Temporal received the request."""
     return Refusal(ErrorType.UNAVAILABLE, f"{error} {remedy}", details=details or None, headers=_RETRY)
 
 
 def handle_errors(app: Starlette) -> None:
-    """Have every error answered here."""
-    _handle(app, Refusal, refusal_response)
+    """Register the handlers of all errors."""
+    _handle(app, Refusal, lambda refusal: refusal)
     app.add_exception_handler(HTTPException, _http_problem)
     app.add_exception_handler(RequestValidationError, _invalid_request)
-    _handle(app, ToolAgentError, lambda error: result_response(error.result))
-    _handle(app, ControlFailedError, lambda error: _control_problem(error.error))
-    _handle(app, MakingUnreachableError, lambda error: refusal_response(unanswered(error, "Ask again.")))
-    _handle(app, FileTooLargeError, lambda error: refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, str(error))))
-    _handle(app, ImUseRefusedError, lambda error: refusal_response(bad_field("arguments", str(error))))
-    _handle(app, ImKeyUsedError, lambda error: refusal_response(bad_field("Idempotency-Key", str(error), ProblemKind.IDEMPOTENCY_CONFLICT)))
-    _handle(app, TableRefusedError, lambda error: refusal_response(_refused_field(error)))
-    _handle(app, TableNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
-    _handle(app, TableExistsError, lambda error: refusal_response(bad_field("source", str(error), ProblemKind.TABLE_EXISTS)))
-    _handle(app, NoSuchTableError, lambda error: refusal_response(Refusal(ProblemKind.TABLE_NOT_FOUND, str(error))))
-    _handle_mcp_servers(app)
-    _handle(app, StoreUnavailableError, _store_problem)
-    # Nobody reads this answer; but it is no failure of ours, to be logged as one.
-    _handle(app, ClientDisconnect, lambda _: refusal_response(Refusal(ProblemKind.MALFORMED_BODY, "The client went away.")))
+    app.add_exception_handler(ToolAgentError, _call_result)
+    _handle(app, ControlFailedError, lambda error: _control_refusal(error.error))
+    _handle(app, MakingUnreachableError, lambda error: unanswered(error, "Ask again."))
+    for refused in (TableRefusedError, McpServerRefusedError):
+        _handle(app, refused, _refused_field)
+    for known, kind in _KINDS.items():
+        _handle(app, known, partial(_refusal, kind))
+    for known, (name, kind) in _FIELDS.items():
+        _handle(app, known, partial(_field_refusal, name, kind))
+    _handle(app, McpServersBusyError, lambda error: Refusal(ErrorType.UNAVAILABLE, str(error), headers={"Retry-After": "30"}))
+    _handle(app, StoreUnavailableError, _store_refusal)
+    # The client is gone and reads no answer. Without this handler the error would be logged as a failure of the service.
+    _handle(app, ClientDisconnect, lambda _: Refusal(ProblemKind.MALFORMED_BODY, "The client went away."))
     app.add_exception_handler(Exception, _unexpected)
 
 
-def _handle_mcp_servers(app: Starlette) -> None:
-    _handle(app, McpServerRefusedError, lambda error: refusal_response(_refused_field(error)))
-    _handle(app, McpServerExistsError, lambda error: refusal_response(bad_field("name", str(error), ProblemKind.SERVER_EXISTS)))
-    _handle(app, NoSuchMcpServerError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_FOUND, str(error))))
-    _handle(app, McpServerNotReachedError, lambda error: refusal_response(Refusal(ProblemKind.SERVER_NOT_REACHED, str(error))))
-    busy: Mapping[str, str] = {"Retry-After": "30"}
-    _handle(app, McpServersBusyError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), headers=busy)))
-    _handle(app, McpServerNotStartedError, lambda error: refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error))))
-
-
-def _handle(app: Starlette, kind: type[ErrorT], respond: Callable[[ErrorT], Response]) -> None:
+def _handle(app: Starlette, kind: type[ErrorT], refuse: Callable[[ErrorT], Refusal]) -> None:
     async def handler(_request: Request, error: Exception) -> Response:
-        return respond(cast("ErrorT", error))
+        return refusal_response(refuse(cast("ErrorT", error)))
 
     as_declared: Callable[[Request, Exception], Awaitable[Response]] = handler
     app.add_exception_handler(kind, as_declared)
 
 
+def _refusal(kind: Kind, error: Exception) -> Refusal:
+    return Refusal(kind, str(error))
+
+
+def _field_refusal(name: str, kind: Kind, error: Exception) -> Refusal:
+    return bad_field(name, str(error), kind)
+
+
+async def _call_result(_request: Request, error: Exception) -> Response:
+    return result_response(cast("ToolAgentError", error).result)
+
+
 _FORM = "A form has one part, `file`, which is a file: `curl -F file=@note.txt`."
-"""What the only route that takes a form takes. Without the `@` curl sends a field."""
+"""Only one route takes a form. Without the `@` curl sends a field."""
 
 
 async def _http_problem(request: Request, refused: Exception) -> Response:
@@ -233,7 +220,7 @@ async def _http_problem(request: Request, refused: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Those that the path has, on all its routes."""
+    """The methods of all routes of the path."""
     routes = cast("Starlette", request.app).routes
     asked = ((method, {**request.scope, "method": method}) for method in _METHODS)
     return [method for method, scope in asked if any(route.matches(scope)[0] is Match.FULL for route in routes)]
@@ -257,7 +244,7 @@ def _fields_of_body(request: Request) -> tuple[str, ...]:
 
 
 def _hint(error: ErrorDetails, known: Sequence[str]) -> str:
-    """For a field that there is not at the top of the body."""
+    """The suggestion for an unknown field at the top of the body."""
     place, *path = error["loc"]
     if error["type"] != "extra_forbidden" or place != "body" or len(path) != 1 or not known:
         return ""
@@ -266,7 +253,7 @@ def _hint(error: ErrorDetails, known: Sequence[str]) -> str:
 
 
 def _field(location: tuple[int | str, ...]) -> str:
-    """Where it is wrong: in the body unless said otherwise."""
+    """The path of the wrong field. Fields outside of the body, but for headers, are named the same way."""
     place, *path = location
     if not path:
         return str(place)
@@ -277,26 +264,25 @@ def _refused_field(error: TableRefusedError | McpServerRefusedError) -> Refusal:
     return bad_field(error.field, str(error), ErrorType.SECURITY_ERROR if error.is_private else ProblemKind.INVALID_REQUEST)
 
 
-def _control_problem(error: ToolError) -> Response:
-    return refusal_response(Refusal(error.type, error.message, details=error.details, headers=_retry_headers(error)))
+def _control_refusal(error: ToolError) -> Refusal:
+    return Refusal(error.type, error.message, details=error.details, headers=_retry_headers(error))
 
 
-def _store_problem(error: StoreUnavailableError) -> Response:
+def _store_refusal(error: StoreUnavailableError) -> Refusal:
     _log.error("store_unavailable", reason=str(error))
     match error:
         case StoreFullError():
             told, cause = "There is no room for more files; ask again when the operator has made some.", "store_full"
         case ContentDamagedError():
-            # Asking again is of no use until somebody has done what it says.
-            details: JsonValue = {"cause": "content_damaged", "file_id": error.file_id}
-            return refusal_response(Refusal(ErrorType.UNAVAILABLE, str(error), details=details))
+            # No Retry-After: the operator has to act first.
+            return Refusal(ErrorType.UNAVAILABLE, str(error), details={"cause": "content_damaged", "file_id": error.file_id})
         case ContentUnavailableError():
             told, cause = "The store of files does not answer now; ask again.", "content_store"
         case StoreUnwritableError():
             told, cause = f"{error.told} Ask again when the operator has seen to it.", error.cause
         case _:
             told, cause = "The database does not answer now; ask again.", "database"
-    return refusal_response(Refusal(ErrorType.UNAVAILABLE, told, details={"cause": cause}, headers=_RETRY))
+    return Refusal(ErrorType.UNAVAILABLE, told, details={"cause": cause}, headers=_RETRY)
 
 
 def _retry_headers(error: ToolError | None) -> Mapping[str, str]:

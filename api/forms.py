@@ -1,4 +1,4 @@
-"""What is wrong with the form of a request, in the words of JSON and of people, not of Python and regular expressions."""
+"""Messages about wrong fields of a request, in the words of JSON instead of Python and regular expressions."""
 
 import re
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ FORMS: Mapping[str, str] = {
     CHAT_ID_PATTERN: "It must be 1 to 200 characters, none of them a control character.",
     TASK_ID_PATTERN: "It must be the id of a task, such as create_a1b2c3d4: create_ or repair_, and eight hex digits.",
 }
-"""What each pattern of a request asks for."""
+"""The message for each pattern of a field."""
 
 _MESSAGES: Mapping[str, str] = {
     "extra_forbidden": "There is no such field.",
@@ -48,7 +48,7 @@ _MESSAGES: Mapping[str, str] = {
 
 
 def _written_out(value: object) -> object:
-    """Of numbers pydantic makes seconds since 1970."""
+    """Refuses numbers, which pydantic would read as seconds since 1970."""
     if isinstance(value, str) and re.match(r"\d{4}-\d\d-\d\d[Tt ]", value, re.ASCII) is None:
         raise ValueError("It must be a date and time with its zone, such as 2026-03-26T10:30:00Z.")
     return value

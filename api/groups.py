@@ -1,11 +1,11 @@
-"""From a request about a group to its session."""
+"""Finds groups, and opens, runs, renews and stops their sessions."""
 
 import hashlib
 import json
 import re
 import uuid
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TypeAlias
 
@@ -34,7 +34,7 @@ _KEYED = "Ask again with the same key: it is the same request. Without one it ma
 
 
 async def found_group(dependencies: Dependencies, group_id: str) -> ToolGroup:
-    """Raises Refusal that names the nearest ones."""
+    """Raises Refusal, with the nearest ids, for a group that does not exist."""
     group = await dependencies.groups.get(group_id) if re.fullmatch(TOOL_ID_PATTERN, group_id) else None
     if group is None:
         near = nearest(group_id[:_MAX_SHOWN], tuple(one.group_id for one in await dependencies.groups.list_all()))
@@ -45,7 +45,7 @@ async def found_group(dependencies: Dependencies, group_id: str) -> ToolGroup:
 
 
 async def sessions_of(dependencies: Dependencies, group_id: str, *, living: bool) -> tuple[SessionView, ...]:
-    """Also of a group that was removed: its sessions go on to their stop. Raises Refusal."""
+    """The sessions of a group, also of a removed one: they go on until their stop. Raises Refusal."""
     known = re.fullmatch(TOOL_ID_PATTERN, group_id)
     found = await dependencies.sessions.of_group(group_id, living=living) if known else ()
     if not found:
@@ -54,7 +54,7 @@ async def sessions_of(dependencies: Dependencies, group_id: str, *, living: bool
 
 
 async def found_session(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
-    """Raises Refusal."""
+    """Raises Refusal for a session that the group does not have."""
     view = await dependencies.sessions.get(session_id) if re.fullmatch(SESSION_ID_PATTERN, session_id) else None
     if view is None or view.group_id != group_id:
         await found_group(dependencies, group_id)
@@ -64,7 +64,7 @@ async def found_session(dependencies: Dependencies, group_id: str, session_id: s
 
 
 async def shown_session(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
-    """As its workflow knows it, with its runs and why it ends; where that cannot be asked, as it was at its last change of state."""
+    """The session as its workflow knows it; if Temporal does not answer, as it was at its last change of state."""
     row = await found_session(dependencies, group_id, session_id)
     if row.ended_at is not None:
         return row
@@ -74,7 +74,7 @@ async def shown_session(dependencies: Dependencies, group_id: str, session_id: s
 
 
 async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBody, key: str | None, is_gone: IsGone) -> SessionView:
-    """The session once it is launched; whether the caller `is_gone` decides whether its lease is renewed until then. Raises Refusal."""
+    """The session once it is launched. Its lease is renewed until then, unless the caller `is_gone`. Raises Refusal."""
     group = await found_group(dependencies, group_id)
     if not group.lifecycle:
         detail = f"Group {group_id!r} has no lifecycle: call its tools one by one, as its `usage_order` says."
@@ -83,19 +83,15 @@ async def opened(dependencies: Dependencies, group_id: str, body: OpenSessionBod
         raise Refusal(ProblemKind.INVALID_REQUEST, look)
     session_id = f"session-{uuid.uuid4().hex[:16]}" if key is None else _session_for_key(group_id, body.caller.caller_id, key)
     request = OpenSession(session_id=session_id, group=group, params=body.params, caller=body.caller, lease_s=body.lease_s)
-    try:
+    with _refusing(_KEYED):
         view = await _begun(dependencies, request, is_gone)
-    except SessionUnreachableError as error:
-        raise _away(error, _KEYED) from error
-    except SessionRefusedError as error:
-        raise _refused(error) from error
     if view.end is SessionEnd.REFUSED and view.error is not None:
         raise Refusal(ProblemKind.TOO_MANY_SESSIONS, view.error.message, headers={"Retry-After": "30"})
     return view
 
 
 async def _begun(dependencies: Dependencies, request: OpenSession, is_gone: IsGone) -> SessionView:
-    """The session, or how one with its id ended. One without a row found no room and launched nothing: it may come again.
+    """The session, or how one with its id ended. A session without a row found no room and launched nothing: it may be opened again.
 
     Raises SessionRefusedError, SessionUnreachableError, Refusal.
     """
@@ -109,12 +105,12 @@ async def _begun(dependencies: Dependencies, request: OpenSession, is_gone: IsGo
             raise
         return await dependencies.sessions.get(request.session_id) or known
     if known is None:
-        await _opened_as(dependencies, request)  # somebody else's may have come first
+        await _opened_as(dependencies, request)  # another request may have been first
     return view
 
 
 async def _opened_as(dependencies: Dependencies, request: OpenSession) -> SessionView | None:
-    """The session with this id, if there is one. Raises Refusal where it was asked for with something else."""
+    """The session with this id, if there is one. Raises Refusal if it was opened with other params or another lease."""
     known = await dependencies.sessions.whole(request.session_id)
     if known is None:
         return None
@@ -126,26 +122,24 @@ async def _opened_as(dependencies: Dependencies, request: OpenSession) -> Sessio
 
 
 async def ran(dependencies: Dependencies, group_id: str, session_id: str, body: SessionRunBody) -> ToolResult:
-    """Raises Refusal. Only a session that takes no runs is looked for."""
+    """The result of a run. The session is only looked up if it takes no runs. Raises Refusal."""
     if not (re.fullmatch(TOOL_ID_PATTERN, group_id) and re.fullmatch(SESSION_ID_PATTERN, session_id)):
         await found_session(dependencies, group_id, session_id)
-    try:
-        return await dependencies.client.sessions.run(group_id, session_id, SessionRun(**dict(body)))
-    except SessionUnreachableError as error:
-        raise _away(error, _KEYED) from error
-    except SessionRefusedError as error:
-        view = await found_session(dependencies, group_id, session_id)
-        if error.type == names.SESSION_OVER and (earlier := await _ran_before(dependencies, session_id, body)) is not None:
-            return earlier
-        if error.type == ErrorType.VALIDATION_ERROR and (listed := await _listed_as(dependencies, body.tool_id)) is not None:
-            return await ran(dependencies, group_id, session_id, body.model_copy(update={"tool_id": listed}))
-        raise _refused(error, view) from error
+    with _refusing(_KEYED):
+        try:
+            return await dependencies.client.sessions.run(group_id, session_id, SessionRun(**dict(body)))
+        except SessionRefusedError as error:
+            view = await found_session(dependencies, group_id, session_id)
+            if error.type == names.SESSION_OVER and (earlier := await _ran_before(dependencies, session_id, body)) is not None:
+                return earlier
+            if error.type == ErrorType.VALIDATION_ERROR and (listed := await _listed_as(dependencies, body.tool_id)) is not None:
+                return await ran(dependencies, group_id, session_id, body.model_copy(update={"tool_id": listed}))
+            raise _refused(error, view) from error
 
 
 async def _ran_before(dependencies: Dependencies, session_id: str, body: SessionRunBody) -> ToolResult | None:
-    """What a session that takes no runs any more has answered under this key."""
-    whole = await dependencies.sessions.whole(session_id) if body.key is not None else None
-    if whole is None or body.key is None:
+    """The result of an earlier run with this key, of a session that takes no more runs."""
+    if body.key is None or (whole := await dependencies.sessions.whole(session_id)) is None:
         return None
     call_id = call_id_in(session_id, run_named(body.key))
     record = await dependencies.calls.get(call_id)
@@ -161,31 +155,23 @@ async def _ran_before(dependencies: Dependencies, session_id: str, body: Session
 
 
 async def _listed_as(dependencies: Dependencies, tool_id: str | None) -> str | None:
-    """The id in the catalog of a tool that has another one, too."""
+    """The tool's id in the catalog, if `tool_id` is an alias."""
     found = await dependencies.registry.find(tool_id, None) if tool_id is not None else None
     return found.manifest.tool_id if isinstance(found, ToolEntry) and found.manifest.tool_id != tool_id else None
 
 
 async def renewed(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
-    """Raises Refusal."""
+    """The session with a new lease. Raises Refusal."""
     view = await found_session(dependencies, group_id, session_id)
-    try:
+    with _refusing(view=view):
         return await dependencies.client.sessions.renew(group_id, session_id)
-    except SessionUnreachableError as error:
-        raise _away(error) from error
-    except SessionRefusedError as error:
-        raise _refused(error, view) from error
 
 
 async def stopped(dependencies: Dependencies, group_id: str, session_id: str) -> SessionView:
-    """Raises Refusal. A session that has ended stays as it is."""
+    """The session after its stop. An ended session stays as it is. Raises Refusal."""
     view = await found_session(dependencies, group_id, session_id)
-    try:
+    with _refusing():
         return view if view.ended_at else await _stopped(dependencies, view)
-    except SessionUnreachableError as error:
-        raise _away(error) from error
-    except SessionRefusedError as error:
-        raise _refused(error) from error
 
 
 async def _stopped(dependencies: Dependencies, view: SessionView) -> SessionView:
@@ -193,7 +179,7 @@ async def _stopped(dependencies: Dependencies, view: SessionView) -> SessionView
     try:
         return await dependencies.client.sessions.stop(view.group_id, view.session_id)
     except SessionRefusedError:
-        # It ended meanwhile, or somebody has ended its workflow: then what it launched is stopped now, not when the sweep finds it.
+        # It ended meanwhile, or its workflow was ended from outside. Then stop what it launched now, before the sweep finds it.
         whole = await dependencies.sessions.whole(view.session_id)
         if whole is None or whole[1].ended_at is not None:
             return whole[1] if whole is not None else view
@@ -201,17 +187,24 @@ async def _stopped(dependencies: Dependencies, view: SessionView) -> SessionView
         return await dependencies.client.sessions.stop_left(view.group_id, view.session_id, life)
 
 
-def _refused(error: SessionRefusedError, view: SessionView | None = None) -> Refusal:
+@contextmanager
+def _refusing(advice: str = "Ask again.", view: SessionView | None = None) -> Generator[None]:
+    """Raises Refusal for the errors of the client of sessions. `view` is the session, if known."""
+    try:
+        yield
+    except SessionUnreachableError as error:
+        raise Refusal(ErrorType.UNAVAILABLE, f"{error} {advice}", headers={"Retry-After": "1"}) from error
+    except SessionRefusedError as error:
+        raise _refused(error, view) from error
+
+
+def _refused(error: SessionRefusedError, view: SessionView | None) -> Refusal:
     if error.type == names.SESSION_OVER:
         ended = f"Session {view.session_id} is {view.state}. Open another one." if view is not None and view.ended_at is not None else ""
         return Refusal(ProblemKind.SESSION_OVER, ended or str(error))
     if error.type == ErrorType.VALIDATION_ERROR:
         return Refusal(ProblemKind.INVALID_REQUEST, str(error))
     return Refusal(ErrorType.EXECUTION_ERROR, str(error))
-
-
-def _away(error: SessionUnreachableError, advice: str = "Ask again.") -> Refusal:
-    return Refusal(ErrorType.UNAVAILABLE, f"{error} {advice}", headers={"Retry-After": "1"})
 
 
 def _session_for_key(group_id: str, caller_id: str | None, key: str) -> str:

@@ -1,17 +1,16 @@
-"""From a request for a tool to a task that makes or repairs it."""
+"""Starts the tasks that make and repair tools."""
 
 import re
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import Depends, Header
-from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.errors import Refusal, unanswered
+from api.errors import Refusal, json_response, unanswered
+from api.json_object import JsonObject
 from api.ports import Dependencies, Injected
 from api.problems import ProblemKind
 from api.reading.making_bodies import CreateToolBody, RepairToolBody
@@ -42,7 +41,7 @@ from toolagent_service.making.mendable import unmendable
 from toolagent_service.making.task_views import begun
 
 _ATTEMPTS = 8
-"""So many ids are tried: eight hex digits are few, and may be somebody else's already."""
+"""How many ids are tried. An id has eight hex digits only, so another task may have it."""
 
 Key = Annotated[
     IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same request, and is done once.")
@@ -51,7 +50,7 @@ Key = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A request, and whether it names its tool: prose does not, an object has to."""
+    """A request. `is_named`: it names its tool, as an object must and prose does not."""
 
     request: MakeRequest
     is_named: bool = True
@@ -69,7 +68,7 @@ async def _take_repair(tool_id: str, dependencies: Injected, idempotency_key: Ke
     if not re.fullmatch(TOOL_ID_PATTERN, tool_id):
         raise await unknown_tool(dependencies, tool_id)
     body = body or RepairToolBody()
-    given: dict[str, JsonValue] = {"type": "repair_tool", "tool_id": tool_id, **body.model_dump(mode="json", exclude={"caller"})}
+    given: JsonObject = {"type": "repair_tool", "tool_id": tool_id, **body.model_dump(mode="json", exclude={"caller"})}
     try:
         spec = read_spec(given, place="")
     except SpecError as error:
@@ -82,18 +81,23 @@ TakenRepair = Annotated[Taken, Depends(_take_repair)]
 
 
 async def submitted(dependencies: Dependencies, taken: Taken) -> Response:
-    """202 with the task's id. Raises as `submitted_task`."""
-    return _answer(await submitted_task(dependencies, taken.request, is_named=taken.is_named))
+    """Answers 202 with the task's id. Raises as `submitted_task`."""
+    task = await submitted_task(dependencies, taken.request, is_named=taken.is_named)
+    message = f"Task submitted: GET /tasks/{task.task_id} says how far it is, /tasks/{task.task_id}/events as it happens."
+    answer = TaskSubmitted(task_id=task.task_id, status=task.status, message=message)
+    return json_response(answer, 202, {"Location": f"/tasks/{task.task_id}"})
 
 
 async def submitted_task(dependencies: Dependencies, asked: MakeRequest, *, is_named: bool) -> MakeTask:
-    """The same request under the same key is the same task; where it does not name its tool, also if another name was derived before.
+    """Idempotent: the same request with the same key is the same task, also if the name derived for its tool has changed.
 
-    The workflow is started before its record is written, and writes that too: whoever dies in between leaves no task that nobody works at.
-    Raises Refusal when the key was used for something else, when a tool cannot be repaired or is being repaired already, and with the
-    task's id when Temporal does not answer.
+    Starts the workflow before writing the task's record. The workflow writes the record too, so a crash in between loses no task.
+
+    Raises Refusal if the key was used for another request, if the tool cannot be repaired or is being repaired already, and, with the
+    task's id, if Temporal does not answer.
     """
-    for task_id in _ids_for(asked):
+    for attempt in range(_ATTEMPTS):
+        task_id = task_id_for(asked.spec, asked.key or uuid.uuid4().hex, attempt)
         request = asked.model_copy(update={"task_id": task_id})
         known = await dependencies.tasks.get(task_id)
         if known is not None and known.key != request.key:
@@ -110,7 +114,7 @@ async def submitted_task(dependencies: Dependencies, asked: MakeRequest, *, is_n
 
 
 async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask:
-    """Raises as `submitted`, and TaskConflictError."""
+    """Raises as `submitted_task`, and TaskConflictError."""
     if isinstance(request.spec, RepairTool):
         await _require_repairable(dependencies, request.spec.tool_id)
         await _require_only_repair(dependencies, request.spec)
@@ -121,19 +125,18 @@ async def _started(dependencies: Dependencies, request: MakeRequest) -> MakeTask
             raise
         request = conflict.asked
     except MakingUnreachableError as away:
-        # Without a key it would be another task, and paid for too.
+        # Without a key it would be another task, with its own cost.
         remedy = f"GET /tasks/{request.task_id} says whether it was begun; only under the same Idempotency-Key is it the same task again."
         raise unanswered(away, remedy, task_id=request.task_id) from away
     task = begun(request, datetime.now(UTC))
     try:
         return await dependencies.tasks.create(task)
     except StoreUnavailableError:
-        # It goes on, and writes this down itself.
-        return task
+        return task  # its workflow goes on, and writes the record
 
 
 def require_one_request(task: MakeTask, request: MakeRequest, *, is_named: bool = True) -> None:
-    """Raises TaskConflictError when a task was asked for otherwise; the name of its tool counts where the request has one."""
+    """Raises TaskConflictError if a task has another request. The name of its tool is compared if the request `is_named`."""
     if not (is_named or isinstance(request.spec, RepairTool) or isinstance(task.spec, RepairTool)):
         request = request.model_copy(update={"spec": request.spec.model_copy(update={"tool_name": task.spec.tool_name})})
     before = MakeRequest(task_id=task.task_id, spec=task.spec, description=task.description, caller=task.caller, key=task.key)
@@ -142,8 +145,8 @@ def require_one_request(task: MakeTask, request: MakeRequest, *, is_named: bool 
         raise TaskConflictError(task.task_id)
 
 
-def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> tuple[GithubDeploy | BuildTool | RepairTool, bool]:
-    """And whether it names its tool. Raises SpecError."""
+def _spec_of(given: JsonObject | str | None, description: str) -> tuple[GithubDeploy | BuildTool | RepairTool, bool]:
+    """The specification, and whether it names its tool. Raises SpecError."""
     if isinstance(given, dict):
         return read_spec(given, description), True
     text = (given or "").strip()
@@ -162,19 +165,8 @@ def _spec_of(given: dict[str, JsonValue] | str | None, description: str) -> tupl
 def _request(
     spec: GithubDeploy | BuildTool | RepairTool, description: str, body: CreateToolBody | RepairToolBody, key: str | None
 ) -> MakeRequest:
-    # The id is chosen when it is known which ones are taken.
+    # `submitted_task` chooses the id.
     return MakeRequest(task_id="", spec=spec, description=description, caller=body.caller, key=request_key(body.caller.caller_id, key))
-
-
-def _ids_for(request: MakeRequest) -> Iterator[str]:
-    for attempt in range(_ATTEMPTS):
-        yield task_id_for(request.spec, request.key or uuid.uuid4().hex, attempt)
-
-
-def _answer(task: MakeTask) -> Response:
-    message = f"Task submitted: GET /tasks/{task.task_id} says how far it is, /tasks/{task.task_id}/events as it happens."
-    accepted = TaskSubmitted(task_id=task.task_id, status=task.status, message=message)
-    return Response(accepted.model_dump_json(), 202, {"Location": f"/tasks/{task.task_id}"}, "application/json")
 
 
 def _bad_spec(error: SpecError) -> Refusal:
@@ -189,14 +181,14 @@ def _used_key() -> Refusal:
 
 
 async def _require_repairable(dependencies: Dependencies, tool_id: str) -> None:
-    """Raises Refusal for a tool that is not there, or whose files are not: a task would only end with the same words."""
+    """Raises Refusal for a tool that does not exist, or cannot be repaired."""
     why_not = unmendable(await found_tool(dependencies, tool_id, dependencies.registry.entry))
     if why_not:
         raise Refusal(ProblemKind.NOT_REPAIRABLE, why_not)
 
 
 async def _require_only_repair(dependencies: Dependencies, spec: RepairTool) -> None:
-    """Raises Refusal while another task repairs the tool. Of two asked for at the same moment both begin; one takes over in the end."""
+    """Raises Refusal while another task repairs the tool. Two requests at the same moment may both begin; one version becomes active."""
     for status in (TaskState.RUNNING, TaskState.PENDING):
         for task in await dependencies.tasks.page(status=status, spec_type=spec.type, tool_id=spec.tool_id, limit=1, before=None):
             message = f"{spec.tool_id!r} is being repaired already, by {task.task_id}."

@@ -1,4 +1,4 @@
-"""What the front door needs of the rest of the house; `workers` puts the real things in."""
+"""The dependencies of the front door as protocols. `workers` passes the implementations in."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -11,8 +11,8 @@ from fastapi import Depends
 from pydantic import JsonValue
 from starlette.requests import Request
 
-from api.catalog_ports import Registry, Search
-from api.im_ports import Im, ImFunctions
+from api.chat_ports import ChatArchive, Chats, Im, ImFunctions
+from engine.registry.matching.texts import Filters
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.batches import BatchEnd, ToolBatch
@@ -20,7 +20,6 @@ from toolagent.contracts.call_messages import CallMessage, Listener
 from toolagent.contracts.callbacks import CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.chats import ChatEvent, ChatMessage, ChatReply, ChatTurn, ListedChat
 from toolagent.contracts.external_tables import ExternalTable, ExternalTables, RemovedTable
 from toolagent.contracts.hosts import Host, HostDrain, HostListing
 from toolagent.contracts.http import LoopPause
@@ -28,7 +27,7 @@ from toolagent.contracts.knowhub import KnowHubSync
 from toolagent.contracts.lanes import Lane, LaneCounts
 from toolagent.contracts.making import Evidence, Guidance, MakeRequest, MakeTask, TaskNote, TaskNoteKind
 from toolagent.contracts.making_views import ListedTask
-from toolagent.contracts.manifest import ToolGroup
+from toolagent.contracts.manifest import ToolGroup, ToolManifest
 from toolagent.contracts.mcp_servers import McpServer, McpServers, McpServerSpec, RemovedMcpServer
 from toolagent.contracts.quarantine import QuarantinedInput
 from toolagent.contracts.records import CallRecord, CatalogFault, Event, StoredFile
@@ -38,27 +37,43 @@ from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.contracts.usage import ToolUsage
 from toolagent.contracts.versions import ToolVersions
+from toolagent.validation.versions import NoSuchVersion
 from toolagent_service.calls.lanes import Elsewhere
 from toolagent_service.contracts.concierge import Language, Reply
 from toolagent_service.contracts.mcp import McpSession
 from toolagent_service.contracts.mcp_logins import LoginEnd
 
 Check = Callable[[], Awaitable[None]]
-"""Returns when a part of the service is ready; raises when it is not. Only the text of a NotReadyError is shown to everybody."""
+"""Returns if a part of the service is ready; raises if it is not. Of the errors, only NotReadyError has a text that anybody may read."""
 
 
 class NotReadyError(Exception):
-    """A part of the service is not ready; the text says why, in words that anybody may read."""
+    """A part of the service is not ready. Anybody may read the text."""
 
 
 class LackingError(NotReadyError):
-    """A part is not there that only some tools need; everything else is ready."""
+    """A part that only some tools need is missing; everything else is ready."""
 
 
-class VersionedRegistry(Registry, Protocol):
+class Registry(Protocol):
     """`engine.registry.registry.ToolRegistry` is one."""
 
+    async def get(self, tool_id: str, version: str | None = None) -> ToolManifest | None: ...
+    async def entry(self, tool_id: str, version: str | None = None) -> ToolEntry | None: ...
+    async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None: ...
+    async def activate(self, tool_id: str, version: str) -> bool: ...
+    async def roll_back(self, tool_id: str, leaving: str | None = None) -> str | None: ...
+    async def deactivate(self, tool_id: str, version: str) -> bool: ...
+    async def counts(self) -> tuple[int, int]: ...
+    async def list_entries(self) -> tuple[ToolEntry, ...]: ...
     async def versions(self, tool_id: str) -> ToolVersions | None: ...
+    async def list_ids(self) -> tuple[str, ...]: ...
+
+
+class Search(Protocol):
+    """`engine.registry.matching.matching.Matching` is one."""
+
+    async def search(self, keyword: str, filters: Filters, limit: int | None = None) -> tuple[tuple[ToolEntry, ...], int]: ...
 
 
 class Concierge(Protocol):
@@ -77,14 +92,14 @@ class Making(Protocol):
 
 
 class Calls(Protocol):
-    """`ToolAgentClient` is one; its docstrings say what is promised and raised."""
+    """`ToolAgentClient` is one; see there for errors raised."""
 
     @property
     def making(self) -> Making: ...
     @property
     def sessions(self) -> "Sessions": ...
     @property
-    def chats(self) -> "Chats": ...
+    def chats(self) -> Chats: ...
     async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult: ...
     async def start(self, call: ToolCall, call_id: str | None = None) -> CallHandle: ...
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None: ...
@@ -97,7 +112,7 @@ class Calls(Protocol):
 
 
 class Settled(Protocol):
-    """Of the calls whose records are committed in this process."""
+    """The calls whose records are committed by this process."""
 
     def expected(self, call_id: str) -> AbstractContextManager[asyncio.Future[ToolResult]]: ...
 
@@ -122,7 +137,7 @@ class CallRecords(Protocol):
 
 
 class CallMessages(Protocol):
-    """`engine.store.call_messages.CallMessages` is one; its docstrings say what is promised and raised."""
+    """`engine.store.call_messages.CallMessages` is one; see there for errors raised."""
 
     async def after(self, call_id: str, position: int = 0) -> tuple[CallMessage, ...]: ...
     async def open_questions(self, call_id: str) -> tuple[CallMessage, ...]: ...
@@ -130,7 +145,7 @@ class CallMessages(Protocol):
 
 
 class Tasks(Protocol):
-    """Of tasks that make or repair tools."""
+    """Tasks that make or repair tools."""
 
     async def create(self, task: MakeTask) -> MakeTask: ...
     async def get(self, task_id: str) -> MakeTask | None: ...
@@ -178,7 +193,7 @@ class Catalog(Protocol):
 
 
 class Tables(Protocol):
-    """`engine.external.tables.Tables` is one; its docstrings say what is raised."""
+    """`engine.external.tables.Tables` is one; see there for errors raised."""
 
     async def list_all(self) -> ExternalTables: ...
     async def register(self, source: str, url: str, key: str | None) -> ExternalTable: ...
@@ -196,9 +211,8 @@ class ListedUpstream(Protocol):
 
 
 class Upstreams(Protocol):
-    """`engine.calling.upstreams.Upstreams` is one; its docstrings say what is promised and raised."""
+    """`engine.calling.upstreams.Upstreams` is one; see there for errors raised."""
 
-    async def servers(self) -> tuple[str, ...]: ...
     async def listed(self, kind: Literal["prompts", "resources", "resourceTemplates"]) -> Sequence[ListedUpstream]: ...
     async def ask(
         self, server: str, method: str, params: Mapping[str, JsonValue], listens: Listener | None = None
@@ -207,7 +221,7 @@ class Upstreams(Protocol):
 
 
 class RegisteredMcpServers(Protocol):
-    """`engine.mcp_servers.servers.RegisteredServers` is one; its docstrings say what is raised."""
+    """`engine.mcp_servers.servers.RegisteredServers` is one; see there for errors raised."""
 
     async def list_all(self) -> McpServers: ...
     async def get(self, name: str) -> McpServer: ...
@@ -248,25 +262,6 @@ class SessionRows(Protocol):
     async def of_group(self, group_id: str, *, living: bool = False) -> tuple[SessionView, ...]: ...
     async def living_by_state(self) -> dict[str, int]: ...
     async def stopping(self) -> tuple[SessionView, ...]: ...
-
-
-class Chats(Protocol):
-    """`toolagent.client.chats.Chats` is one."""
-
-    async def say(self, message: ChatMessage) -> ChatReply: ...
-    async def close(self, chat_id: str) -> None: ...
-
-
-class ChatArchive(Protocol):
-    async def get(self, chat_id: str) -> ListedChat | None: ...
-    async def page(self, *, limit: int, before: str | None = None, is_open: bool | None = None) -> tuple[ListedChat, ...]: ...
-    async def open_count(self) -> int: ...
-    async def turns(self, chat_id: str, *, before: int | None = None, limit: int = 100) -> tuple[ChatTurn, ...]: ...
-    async def of_message(self, chat_id: str, message_id: str) -> tuple[ChatTurn, ...]: ...
-    async def events_after(self, chat_id: str, position: int, *, limit: int = 500) -> tuple[ChatEvent, ...]: ...
-    async def last_position(self, chat_id: str) -> int: ...
-    async def position_before(self, chat_id: str, message_id: str) -> int: ...
-    async def forget(self, chat_id: str) -> bool: ...
 
 
 class Hosts(Protocol):
@@ -312,15 +307,15 @@ class McpSessions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class McpParts:
-    """What the MCP server needs besides. `catalog_number` grows with each change of tools; `state_key` seals which call a client continues,
-    the same at all front doors; after `task_after_s` a call becomes a task where its client takes one."""
+    """What only the MCP server needs. `catalog_number` grows with each change of tools. `state_key` seals the state that clients keep; all
+    front doors have the same. After `task_after_s` a call becomes a task, if its client supports tasks."""
 
     sessions: McpSessions
     catalog_number: Callable[[], Awaitable[int]]
     state_key: str
     task_after_s: float = 10.0
     own_port: int | None = None
-    """Where it answers instead of at the address of the API; None: at that of the API."""
+    """The port of the MCP server; None: it shares that of the API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,12 +332,12 @@ class Limits:
 class Dependencies:
     """Everything behind the front door.
 
-    With `has_model` a conversation answers what the rules of the concierge do not decide. `placements` knows where a tool is started that
-    runs nowhere yet; `callback_refusal` why a URL is no place to post to, if it is none; `longest_pause` how long the event loop has stood
-    still; `lane_figures` what the lane of this door has done, if calls take it; `public_url` where browsers reach it, None: as callers."""
+    With `has_model`, a conversation with the model answers what the rules of the concierge do not decide. `placements` chooses the host of
+    a tool that does not run yet. `callback_refusal` says why callbacks may not go to a URL. `longest_pause` is that of the event loop.
+    `lane_figures` are those of this door's lane, if it is used. `public_url` is the URL for browsers; None: the one of the request."""
 
     client: Calls
-    registry: VersionedRegistry
+    registry: Registry
     matching: Search
     concierge: Concierge
     routes: Routes
@@ -388,9 +383,9 @@ def dependencies_of(request: Request) -> Dependencies:
 
 
 async def _injected(request: Request) -> Dependencies:
-    # Async, though it waits for nothing: FastAPI runs other dependencies in a thread, which costs more than all they do.
+    # Async, because FastAPI runs other dependencies in a thread, which costs more than this.
     return dependencies_of(request)
 
 
 Injected = Annotated[Dependencies, Depends(_injected)]
-"""How a handler gets at them."""
+"""The dependencies, as a parameter of a route."""

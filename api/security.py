@@ -1,4 +1,4 @@
-"""What is refused before a route is looked for: callers without the key, foreign pages, contradictions, large bodies."""
+"""Refuses requests before routing: without the API key, from foreign pages, with contradictory headers, with large bodies."""
 
 import asyncio
 import secrets
@@ -10,27 +10,27 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from api.errors import STATUS, Refusal, bad_field, refusal_response
+from api.errors import Refusal, bad_field, refusal_response
 from api.problems import ProblemKind
 
 LOGIN_PATH = "/oauth/callback"
-"""Where browsers come back to from a login at an MCP server. What they bring is checked by its `state`."""
+"""Where browsers return to after a login at an MCP server. The `state` in the request is checked there."""
 
 _OPEN_PATHS = ("/health", LOGIN_PATH)
 _POLICY_VIOLATION = 1008
 _SAID_ONCE = ("Idempotency-Key", "X-Call-Id", "Authorization", "Content-Type", "Origin", "Range", "If-Range", "Last-Event-ID")
-"""Headers that are read here, of which only one value can count: whoever reads the other one would take it for another request."""
+"""Headers that may have one value only: another reader of the request might take the other one."""
 
 _CHALLENGE = {"WWW-Authenticate": 'Bearer realm="tool-agent"'}
 
 BODY_SLACK = 65_536
-"""Bytes a body may have besides what it is there for: the other fields of a call, the headers of a form's parts."""
+"""Bytes that a body may have besides its main part, for the other fields of a call or the headers of a form's parts."""
 
 MAX_BATCH_BYTES = 1_310_720
-"""Bytes of a whole batch: it is one input of a workflow, and Temporal takes no payload above 2 MiB."""
+"""Bytes of a whole batch. It is one input of a workflow, and Temporal takes no payload above 2 MiB."""
 
 DRAINED = 8 * 1_048_576
-"""Bytes, besides twice the limit, that are read and dropped so that the client comes to reading the refusal."""
+"""Bytes beyond twice the limit that are read and dropped, so that the client gets to read the refusal."""
 
 _DRAIN_TIMEOUT_S = 5.0
 _PARAMS_TOO_LARGE = "The parameters of a call may have at most {} bytes of JSON (TOOL_AGENT_MAX_PARAMS_BYTES). POST /files takes files."
@@ -52,20 +52,20 @@ _DETAILS = {
 
 
 class Gate:
-    """With a key, everything but `/health` and the return of logins needs it as bearer token, a websocket too.
+    """With an API key, every request needs it as bearer token, but for `/health` and the return of logins; so does a websocket.
 
-    Without one the service listens on loopback only, and a browser is the one way in from outside: a page whose host name was
-    made to point here (refused by `Host`), or one that posts to a foreign address (refused by `Origin`).
+    Without a key the service listens on loopback only. From outside, only a browser can reach it: by a page whose host name was made to
+    point here (refused by `Host`), or that posts to a foreign address (refused by `Origin`).
     """
 
     def __init__(self, app: ASGIApp, api_key: str | None, allowed_hosts: Collection[str]) -> None:
         self._app = app
         self._key = api_key.encode() if api_key is not None else None
-        # None stands for what is no host: as a member it would let in `Origin: null`.
+        # None, for an invalid host, would let in `Origin: null`.
         self._hosts = {host for host in map(_host_of, allowed_hosts) if host is not None}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Only the server itself opens the lifespan; everything else comes from outside.
+        # The lifespan comes from the server itself, everything else from outside.
         refusal = self._refusal(scope) if scope["type"] != "lifespan" else None
         if refusal is None and scope["type"] == "http":
             refusal = _conflict(Headers(scope=scope))
@@ -92,28 +92,26 @@ class Gate:
 
 
 class BodyLimit:
-    """Refuses bodies of more than `default` bytes, while they are read, whatever their Content-Length says; `by_path` holds other bounds.
+    """Refuses bodies of more than `default` bytes and `BODY_SLACK`, also while they are read. `by_path` has other limits.
 
-    Starlette's own limit answers in plain text, and closes the connection on clients that are still writing.
+    Starlette's own limit answers in plain text, and closes the connection of clients that are still writing.
     """
 
     def __init__(self, app: ASGIApp, default: int, by_path: Mapping[str, int]) -> None:
-        self._app = app
-        self._default = default
-        self._by_path = by_path
+        self._app, self._default, self._by_path = app, default, by_path
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        limit = self._by_path.get(scope["path"], self._default)
-        detail = _detail(scope["path"])
+        most = self._by_path.get(scope["path"], self._default)
+        limit, detail = most + BODY_SLACK, _detail(scope["path"]).format(most)
         announced = Headers(scope=scope).get("content-length", "")
         if announced.isdecimal() and int(announced[:20]) > limit:
             await _drain(receive, limit)
-            await refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, detail.format(limit - BODY_SLACK)))(scope, receive, send)
+            await refusal_response(Refusal(ProblemKind.BODY_TOO_LARGE, detail))(scope, receive, send)
             return
-        await self._app(scope, _bounded(receive, limit, detail.format(limit - BODY_SLACK)), send)
+        await self._app(scope, _bounded(receive, limit, detail), send)
 
 
 def _refusal_without_key(headers: Headers, key: bytes) -> Refusal | None:
@@ -124,7 +122,7 @@ def _refusal_without_key(headers: Headers, key: bytes) -> Refusal | None:
 
 
 def _conflict(headers: Headers) -> Refusal | None:
-    """400 when one of them stands there twice, with values that differ."""
+    """The refusal if a header occurs twice with different values."""
     if len({name for name, _ in headers.raw}) == len(headers.raw):
         return None
     name = next((name for name in _SAID_ONCE if len(set(headers.getlist(name))) > 1), None)
@@ -156,15 +154,15 @@ def _bounded(receive: Receive, limit: int, detail: str) -> Receive:
         if taken > limit:
             if message.get("more_body"):
                 await _drain(receive, limit)
-            # FastAPI lets nothing but this type out of the reading of a body.
-            raise HTTPException(STATUS[ProblemKind.BODY_TOO_LARGE], detail)
+            # While reading a body, FastAPI lets no other exceptions pass.
+            raise HTTPException(ProblemKind.BODY_TOO_LARGE.status, detail)
         return message
 
     return bounded
 
 
 async def _drain(receive: Receive, limit: int) -> None:
-    """A client that writes all before it reads would see its connection reset instead of the answer."""
+    """Read on, so that a client that writes all of its body first gets the answer instead of a reset connection."""
     left = 2 * limit + DRAINED
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_TIMEOUT_S):

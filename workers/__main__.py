@@ -30,7 +30,7 @@ _COMMANDS = {
     "demo": "workers.commands.demo:demo",
     "verify": "workers.commands.verify:verify",
 }
-"""Loaded when it is asked for: all of them take seconds, and what is wrong with a setting can be said before."""
+"""The commands are loaded on demand: loading all takes seconds, and wrong settings are reported before."""
 
 _USAGE = """usage: python -m workers up | worker | api [--processes N] | im | demo | verify
        python -m workers export [folder] [--force]"""
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _settings(console: Console) -> Settings | None:
-    """None where one cannot be used, which is told."""
+    """The settings; None, and a message, if one is invalid."""
     try:
         settings = Settings()
     except (SettingsError, ValidationError):
@@ -94,21 +94,19 @@ def _settings(console: Console) -> Settings | None:
 
 
 def command_of(arguments: list[str]) -> Command | None:
-    """None where it takes no such arguments."""
+    """The command; None for wrong arguments."""
     match arguments:
         case ["api"]:
-            command: Command = pkgutil.resolve_name("workers.commands.up:api")
+            return pkgutil.resolve_name("workers.commands.up:api")
         case ["api", "--processes", number] if number.isdecimal() and len(number) < _LONGEST and 1 <= int(number) <= _MOST_PROCESSES:
-            if int(number) == 1:
-                return command_of(["api"])
-            command = partial(pkgutil.resolve_name("workers.commands.doors:doors"), processes=int(number))
+            several = partial(pkgutil.resolve_name("workers.commands.doors:doors"), processes=int(number))
+            return several if int(number) > 1 else command_of(["api"])
         case ["api", *_]:
             return None
         case ["export", *rest]:
             return pkgutil.resolve_name("workers.commands.export:export_command")(rest)
         case _:
-            command = pkgutil.resolve_name(_COMMANDS[arguments[0]])
-    return command
+            return pkgutil.resolve_name(_COMMANDS[arguments[0]])
 
 
 async def _run(command: Command, settings: Settings) -> int:
@@ -116,7 +114,7 @@ async def _run(command: Command, settings: Settings) -> int:
 
 
 def allow_many() -> None:
-    """As many as the hard limit lets, up to 65,536. Shells allow 1,024, which a thousand callers use up; then none is answered."""
+    """Raise the limit of open files to the hard limit, or 65,536. With 1,024, as in shells, a thousand callers would block the service."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _ENOUGH if hard == resource.RLIM_INFINITY else min(_ENOUGH, hard)
     if soft != resource.RLIM_INFINITY and soft < most:

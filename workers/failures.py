@@ -1,5 +1,17 @@
-"""Why the service cannot start or go on: said to a person in one sentence, without a traceback."""
+"""Errors that keep the service from starting or going on. They are shown to people, without a traceback."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
 
 
 class CannotRun(Exception):
     """The message says what is wrong and what to do about it."""
+
+
+@contextmanager
+def cannot_run_on(*errors: type[Exception], remedy: str = "") -> Generator[None]:
+    """Raises CannotRun with the text of these errors, and a remedy."""
+    try:
+        yield
+    except errors as error:
+        raise CannotRun(f"{error}{remedy}") from error

@@ -1,4 +1,4 @@
-"""How long a process that stops leaves what it has in hand: one clock for all of it."""
+"""The time that a stopping process gives its calls and steps: one clock for all of them."""
 
 import asyncio
 import time
@@ -12,23 +12,22 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 from toolagent_service import step_names
 
 _LAST_S = 1.0
-"""Of the grace: what has not ended before is ended by the workers, which takes its own time."""
-
+"""The end of the grace, in which workers cancel what has not ended."""
 
 _SETTLE_S = 0.5
-"""Until the end of a call has come back from Temporal and is written down."""
+"""Time until the end of a call has come back from Temporal and is recorded."""
 
 
 class Grace(Interceptor):
-    """Counts the activities of the workers it is given to, and how long they may go on once the process stops.
+    """Counts running activities, and bounds how long they may go on when the process stops.
 
-    The clock starts when it is first asked. Until it is over the workers work on: a call that ends is settled, and answered, here.
+    The clock starts with the first question for the time left. Until then workers go on: a call that ends is settled and answered here.
     """
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
         self._until: float | None = None
-        self._in_hand, self._takes_calls = 0, True
+        self._in_hand, self.takes_calls = 0, True
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -38,13 +37,9 @@ class Grace(Interceptor):
             self._until = time.monotonic() + self.seconds
         return max(0.0, self._until - time.monotonic())
 
-    @property
-    def takes_calls(self) -> bool:
-        return self._takes_calls
-
     @contextmanager
     def held(self) -> Generator[None]:
-        """One more in hand."""
+        """Count an activity that runs in the block."""
         self._in_hand += 1
         self._idle.clear()
         try:
@@ -55,8 +50,8 @@ class Grace(Interceptor):
                 self._idle.set()
 
     async def idle(self) -> None:
-        """Take no call any more; return when nothing is in hand and what has ended is settled, or the grace is about to be over."""
-        self._takes_calls = False
+        """Take no more calls. Returns when no activity runs and ended calls are settled, or the grace is almost over."""
+        self.takes_calls = False
         if not self._in_hand:
             return
         with suppress(TimeoutError):
@@ -65,8 +60,8 @@ class Grace(Interceptor):
                 await asyncio.sleep(_SETTLE_S)
 
     def require_time(self, activity_type: str) -> None:
-        """Raises ApplicationError for a call that comes when nobody would wait for its end: begun now, it would be cut off."""
-        if not self._takes_calls and activity_type == step_names.CALL:
+        """Raises ApplicationError for a call that comes while the process stops: it would be cut off."""
+        if not self.takes_calls and activity_type == step_names.CALL:
             raise ApplicationError("The host stops.", type=step_names.ATTEMPT_ENDED, category=ApplicationErrorCategory.BENIGN)
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:

@@ -1,4 +1,4 @@
-"""The IM client of a process, where an IM server is set."""
+"""The IM client of a process."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -19,13 +19,12 @@ from engine.upkeep.rounds import repeated
 from toolagent.client import names
 from toolagent.client.chats import Chats
 from workers.failures import CannotRun
-from workers.settings.environment import environment
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
-from workers.state.secrets import SecretSource
+from workers.state.secrets import secrets_of
 
 TOKEN = "IM_TOKEN"  # noqa: S105 - its name
-"""The secret that the IM server is shown: `TOOL_AGENT_SECRET_IM_TOKEN`."""
+"""The name of the secret for the IM server: `TOOL_AGENT_SECRET_IM_TOKEN`."""
 
 _FORGET_S = 600.0
 
@@ -37,7 +36,7 @@ class RunningIm:
     address: str
 
     async def ended(self) -> None:
-        """Raises what went wrong when it ends although nobody asked it to."""
+        """Raises the error if the client ends without being asked to."""
         try:
             await asyncio.shield(self.task)
         except ExceptionGroup as parts:
@@ -46,7 +45,7 @@ class RunningIm:
 
 @asynccontextmanager
 async def running_im(settings: Settings, state: StateDirectory, temporal: Client, database: Database) -> AsyncGenerator[RunningIm | None]:
-    """Connected, or trying to be, until the block ends; None where no server is set. Raises CannotRun."""
+    """The client, connected or trying to connect, until the block ends; None if no server is set. Raises CannotRun."""
     im = settings.im
     if im.im_url is None:
         yield None
@@ -60,8 +59,7 @@ async def running_im(settings: Settings, state: StateDirectory, temporal: Client
         raise CannotRun(
             f"Another process has the IM windows of the state directory {str(state.root)!r}. Stop it, or unset TOOL_AGENT_IM_URL here."
         ) from None
-    token = SecretSource(environment(), state.root / "secrets").resolve(TOKEN)
-    line = Line(im.im_url, im.im_contact_id, token, im.im_max_frame_bytes, im.im_heartbeat_s)
+    line = Line(im.im_url, im.im_contact_id, secrets_of(state).resolve(TOKEN), im.im_max_frame_bytes, im.im_heartbeat_s)
     answering = ConversationAnswers(Chats(temporal), settings.chats.chat_message_bytes, names.CHAT_FULL)
     client = ImClient(line, folder, answering, ConversationNotices(ChatSayings(database)), Bounds(im.im_answers_at_once, im.im_windows))
     running = asyncio.create_task(client.run(), name="im")

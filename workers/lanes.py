@@ -1,4 +1,4 @@
-"""A front door in this process: its lane, its lease, and the client that knows both."""
+"""The front door of this process: its lane, its lease, and its client."""
 
 import secrets
 from collections.abc import AsyncGenerator, Callable
@@ -30,26 +30,25 @@ from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, reason_of
 from toolagent_service.calls.lanes import LaneRefusedError, LaneUnreachableError, door_queue
 from toolagent_service.contracts.lanes import LaneMode
 from toolagent_service.lane_workflow import LaneWorkflow
-from workers.settings.whole import Settings
 from workers.storage import Store
 from workers.temporal.host_workers import HEARTBEAT_THROTTLE
 from workflows.calls.call_lane import CallLane
 
 _LAST = timedelta(seconds=0.5)
 _JOINED_AT_ONCE = 10_000
-"""One that finds no place is asked for again and again, in a history that grows; one that has a place only waits."""
+"""The most calls that are waited for at once. A call that finds no place is asked for again and again, in a history that grows."""
 
 _BATCHES_AT_ONCE = 4
 
 
 class _Workflows:
-    """What a door, or who comes after it, asks of Temporal for its calls. All of it may be repeated."""
+    """Workflows of the calls of a door, for the door or its successor. All methods are idempotent."""
 
     def __init__(self, client: Client, calls: ToolAgentClient) -> None:
         self._client, self._calls = client, calls
 
     async def start(self, call: ToolCall, call_id: str) -> bool:
-        """Of a call; False where a workflow has the id that may be another call's. Raises LaneUnreachableError, LaneRefusedError."""
+        """Start a call; False if another call's workflow may have the id. Raises LaneUnreachableError, LaneRefusedError."""
         try:
             await self._calls.start(call, call_id)
         except CallRefusedError as error:
@@ -63,11 +62,11 @@ class _Workflows:
         return True
 
     async def end_lane(self, of: str) -> None:
-        """Of a door that is gone. Raises LaneUnreachableError."""
+        """End the lane of a door that is gone. Raises LaneUnreachableError."""
         await LaneWorkflow(self._client, of).terminate()
 
     async def is_over(self, call_id: str) -> bool | None:
-        """None where Temporal knows no workflow of that id."""
+        """Whether the call has ended; None if Temporal knows no workflow of that id."""
         try:
             view = await self._calls.task(call_id)
         except AnswerPendingError:
@@ -77,24 +76,22 @@ class _Workflows:
 
 @dataclass(frozen=True, slots=True)
 class RunningDoor:
-    """`figures` are those of its lane; None where no call takes it."""
+    """`figures` are those of its lane; None if calls do not use it."""
 
     client: LaneCalls
     figures: Callable[[], LaneCounts | None]
 
 
 @asynccontextmanager
-async def running_door(
-    settings: Settings, store: Store, host: str | None, client: Client, calls: GuardedCalls, making: LaneMaking
-) -> AsyncGenerator[RunningDoor]:
-    """Until the block ends, and its lane with it. `host` is None in a process that is none."""
-    door = secrets.token_hex(8)
+async def running_door(store: Store, client: Client, calls: GuardedCalls, making: LaneMaking) -> AsyncGenerator[RunningDoor]:
+    """A door with its lane, until the block ends."""
+    door, settings = secrets.token_hex(8), store.settings
     workflows = _Workflows(client, calls)
     moves = Moves(store.claims, workflows.start, making.refuse, door)
     workflow = LaneWorkflow(client, door)
     lane = Lane(making, workflow.send, moves.move)
     async with AsyncExitStack() as stack:
-        keeper = DoorKeeper(door, host, store.doors, store.claims, workflows, lane, moves.adopt)
+        keeper = DoorKeeper(door, store.state.host or None, store.doors, store.claims, workflows, lane, moves.adopt)
         await stack.enter_async_context(held_door(keeper, settings.host.host_heartbeat_s, lambda: workflow.is_open))
         executor = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="lane"))
         worker = Worker(
@@ -118,19 +115,19 @@ async def running_door(
         yield RunningDoor(client_of_door, lambda: None if mode is LaneMode.OFF else _counts(lane.figures))
 
 
-def succeeded_doors(settings: Settings, store: Store, client: Client, making: LaneMaking) -> AbstractAsyncContextManager[None]:
-    """Take over from doors that are gone, as a host that is none, until the block ends."""
+def succeeded_doors(store: Store, client: Client, making: LaneMaking) -> AbstractAsyncContextManager[None]:
+    """Take over from doors that are gone, as a host without a door, until the block ends."""
     workflows = _Workflows(client, ToolAgentClient(client))
     successor = Successor(store.doors, store.claims, workflows, Moves(store.claims, workflows.start, making.refuse, "").adopt)
-    return succeeding(successor, settings.host.host_heartbeat_s)
+    return succeeding(successor, store.settings.host.host_heartbeat_s)
 
 
 def _counts(figures: LaneFigures) -> LaneCounts:
-    """What anybody may know."""
+    """The figures that anybody may read."""
     return LaneCounts.model_validate(figures.model_dump(exclude={"last_error"}))
 
 
 async def _closed(workflow: LaneWorkflow) -> None:
-    """It stays open where Temporal does not answer."""
+    """Close the lane; it stays open if Temporal does not answer."""
     with suppress(LaneUnreachableError):
         await workflow.close()

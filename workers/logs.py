@@ -1,4 +1,4 @@
-"""What the service says while it runs: to stderr, for people at a terminal and for machines elsewhere."""
+"""Sets up the log, on stderr: for people at a terminal, as JSON elsewhere."""
 
 import logging
 import sys
@@ -13,18 +13,18 @@ from temporalio.exceptions import ApplicationError
 from toolagent.core.failures import StoreUnavailableError
 
 _QUIET = ("httpx", "websockets", "httpx2", "httpcore", "httpcore2", "temporalio", "uvicorn.error", "asyncio", "alembic")
-"""At INFO these log whole URLs, with whatever secrets are in them, or every detail."""
+"""Loggers that at INFO write whole URLs, perhaps with secrets, or every detail."""
 
 _SILENT = ("mcp", "client")
-"""Both are of MCP's SDK. What a server does wrong is said by the call that fails; here it could write without end, and ids of sessions."""
+"""Loggers of MCP's SDK. Failed calls report the faults of a server; these loggers could write without end, and ids of sessions."""
 
 _LINE = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _HALF = 8_000
-"""Characters of a text that are kept at either end: an error may quote megabytes of what it was about."""
+"""Characters that are kept at each end of a long text: an error may quote megabytes."""
 
 
 def configure_logging(level: str = "info", form: Literal["console", "json"] | None = None) -> None:
-    """Without a `form` events are for people at a terminal and JSON elsewhere, and lines of libraries are plain text."""
+    """Without a `form`, events are for people at a terminal and JSON elsewhere; lines of libraries are plain text."""
     least = logging.getLevelNamesMapping()[level.upper()]
     for_people = form == "console" or (form is None and sys.stderr.isatty())
     renderer = structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()) if for_people else structlog.processors.JSONRenderer()
@@ -51,7 +51,7 @@ def configure_logging(level: str = "info", form: Literal["console", "json"] | No
 
 
 def _formatter(processors: Sequence[Processor], renderer: Processor) -> logging.Formatter:
-    """Lines of libraries as events, with the name of who says them."""
+    """Formats lines of libraries as events, with the name of their logger."""
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[structlog.stdlib.add_logger_name],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *processors, renderer],
@@ -64,7 +64,7 @@ class _BoundedFormatter(logging.Formatter):
 
 
 def _without_what_is_foreseen(record: logging.LogRecord) -> bool:
-    """An activity that waits for its database, or refuses what it was asked for, says so in a line each time, not in a hundred."""
+    """Shortens the log of an activity that waits for the database, or refuses its input, to one line."""
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, StoreUnavailableError):
         record.msg, record.args, record.exc_info = f"{record.getMessage()}: {error}", (), None
@@ -83,7 +83,7 @@ def _bounded(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDic
 
 
 def _traceback(exc_info: ExcInfo) -> str:
-    """Without the values of variables, which may be large and secret."""
+    """A traceback without the values of variables, which may be large or secret."""
     return "".join(traceback.format_exception(*exc_info)).rstrip()
 
 

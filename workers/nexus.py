@@ -1,6 +1,6 @@
-"""What agents elsewhere ask for through Nexus: calls, batches and tasks as workflows, and looks into the registry.
+"""Nexus operations for agents elsewhere: calls, batches and tasks as workflows, and queries of the registry.
 
-A request that is delivered again has the same request id, and with it the same workflow id: Temporal starts nothing twice.
+A request that is delivered again has the same request id, and so the same workflow id: Temporal starts nothing twice.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -43,10 +43,10 @@ from toolagent.core.suggestions import nearest
 from toolagent.core.task_requests import SpecError, read_spec, request_fingerprint, request_key, subject_of, task_id_for
 
 _ATTEMPTS = 5
-"""How often a workflow is begun that ends, or is begun by others, just then."""
+"""How often a start is tried for a workflow that ends, or is started by others, at that moment."""
 
 _IDS = 8
-"""So many ids of a task are tried: eight hex digits are few, and may be somebody else's already."""
+"""How many ids of a task are tried. An id has eight hex digits only, so another task may have it."""
 
 _KEY_USED = "This idempotency key was used for another request. Choose a new one."
 
@@ -55,7 +55,7 @@ EndT = TypeVar("EndT", bound=Contract)
 
 @dataclass(frozen=True, slots=True)
 class _Run(Generic[EndT]):
-    """A workflow that is to be begun, unless it is there already."""
+    """A workflow to be started, unless it exists already."""
 
     workflow: str
     argument: Contract
@@ -77,7 +77,7 @@ class NexusOperations:
     async def run_tool(
         self, ctx: TemporalStartOperationContext, temporal: TemporalNexusClient, call: ToolCall
     ) -> TemporalOperationResult[ToolResult]:
-        # Nobody hears or answers there: the call must not wait for it.
+        # Through Nexus, no client hears messages or answers questions, so the call must not wait for that.
         call = call.model_copy(update={"listens": None})
         call_id = keyed_call_id(call) or call_id_for_request(ctx.request_id)
         memo, found = memo_of(fingerprint(call), call.callback_url), found_by("call", call.tool_id, call.caller.caller_id)
@@ -140,7 +140,7 @@ class NexusOperations:
         return BriefMatches(tools=tuple(in_brief(entry.manifest) for entry in entries), total=total)
 
     async def _task(self, temporal: TemporalNexusClient, asked: MakeRequest) -> TemporalOperationResult[MakeEnd]:
-        """Raises TaskConflictError when the id belongs to another request."""
+        """Raises TaskConflictError if the id belongs to another request."""
         if ended := await self._ended(asked):
             return _at_once(ended)
         spec = asked.spec
@@ -159,14 +159,12 @@ class NexusOperations:
         return await _begun(temporal, _Run(workflow, asked, asked.task_id, MakeEnd, {names.FINGERPRINT: mark}, found, summary), look)
 
     async def _ended(self, asked: MakeRequest) -> MakeEnd | None:
-        """Of a task that ended; Temporal may know nothing of it any more. Raises TaskConflictError when it was another request."""
+        """The end of a task that Temporal may not know any more. Raises TaskConflictError for a task of another request."""
         known = await self._tasks.get(asked.task_id)
         if known is None:
             return None
         require_one_request(known, asked)
-        if known.ended_at is None:
-            return None
-        return MakeEnd(task_id=known.task_id, status=known.status, tool_ids=known.tool_ids, reason=known.reason, tried=known.tried)
+        return MakeEnd.model_validate(known, from_attributes=True) if known.ended_at is not None else None
 
     async def _state_of(self, workflow_id: str, mark: str) -> LookState:
         description = await described(self._client.get_workflow_handle(workflow_id))
@@ -180,7 +178,7 @@ class NexusOperations:
 async def _begun(
     temporal: TemporalNexusClient, run: _Run[EndT], look: Callable[[], Awaitable[LookState | EndT]]
 ) -> TemporalOperationResult[EndT]:
-    """The workflow as the operation; where it is there already, that one, or what came of it."""
+    """The workflow as the operation; if it exists already, the existing one, or its end."""
     reuse, conflict = WorkflowIDReusePolicy.REJECT_DUPLICATE, WorkflowIDConflictPolicy.FAIL
     for _ in range(_ATTEMPTS):
         try:
@@ -209,7 +207,7 @@ async def _begun(
 
 
 def _requests_of(request: CreateToolRequest, request_id: str) -> Iterator[MakeRequest]:
-    """Under one id after the other. Raises HandlerError for a specification that cannot be begun."""
+    """The request under one id after the other. Raises HandlerError for an invalid specification."""
     try:
         spec = read_spec(request.spec.model_dump(mode="json"), request.description, "spec")
     except SpecError as error:

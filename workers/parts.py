@@ -1,4 +1,4 @@
-"""The engine's parts, made from settings and given to each other."""
+"""Builds the parts of the engine from settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -65,96 +65,84 @@ from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, Modes, tools
 from toolagent.contracts.lanes import LaneCounts
 from toolagent_service.contracts.lanes import LaneMode
 from workers.destinations import own_ports, table_destinations
-from workers.failures import CannotRun
+from workers.failures import cannot_run_on
 from workers.grace import Grace
-from workers.settings.environment import environment
-from workers.settings.hosts import CallSettings, KeepingSettings
-from workers.settings.kept import DatabaseSettings
-from workers.settings.tools import SHIPPED_DATA, CatalogSettings
+from workers.settings.hosts import CallSettings
+from workers.settings.tools import SHIPPED_DATA
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory
 from workers.state.mcp_key import state_key_of
-from workers.state.secrets import SecretSource
+from workers.state.secrets import secrets_of
 from workers.storage import Store
 from workers.temporal.activities import Activities
 from workers.upstreams import McpSide
 
 _RECENT_S = 1.0
-"""How old the tool may be that an admitted call is made and settled with: it names its version."""
+"""How old the cached tool of an admitted call may be. The call names its version."""
 
 
 def builtins_of(settings: Settings) -> Mapping[str, BuiltinTool]:
-    """Raises CannotRun when a setting of theirs cannot be used."""
+    """The built-in tools. Raises CannotRun if a setting of theirs cannot be used."""
     calls, limits = settings.calls, settings.limits
     options = BuiltinOptions(
         http_request_allow=calls.http_request_allow,
         http_request_max_bytes=limits.max_result_bytes,
         max_file_bytes=limits.max_file_bytes,
         runcomfy_url=calls.runcomfy_url,
-        secrets=SecretSource(environment(), settings.state.state_dir.absolute() / "secrets").resolve,
+        secrets=secrets_of(StateDirectory(settings.state.state_dir.absolute())).resolve,
     )
-    try:
+    with cannot_run_on(ValueError):
         return builtin_tools(options)
-    except ValueError as error:
-        raise CannotRun(str(error)) from error
 
 
 def poster_of(settings: CallSettings, state: StateDirectory) -> CallbackPoster:
-    """Raises CannotRun when a setting of its own cannot be used."""
-    secrets = SecretSource(environment(), state.root / "secrets")
-    try:
-        return CallbackPoster(callback_destinations(settings.callback_allow), partial(secrets.resolve, SECRET))
-    except ValueError as error:
-        raise CannotRun(str(error)) from error
+    """Posts callbacks. Raises CannotRun if a setting of callbacks cannot be used."""
+    with cannot_run_on(ValueError):
+        return CallbackPoster(callback_destinations(settings.callback_allow), partial(secrets_of(state).resolve, SECRET))
 
 
-def tables_of(store: Store, settings: Settings, state: StateDirectory) -> Tables:
-    """External tool tables. Raises CannotRun when a setting of theirs cannot be used."""
-    keys = SecretSource(environment(), state.root / "secrets")
-    reader = TableReader(TableFetch(table_destinations(settings)))
-    return Tables(ExternalTableRows(store.database), reader, keys, every_s=settings.tables.external_tools_refresh_s)
+def tables_of(store: Store) -> Tables:
+    """External tool tables. Raises CannotRun if a setting of theirs cannot be used."""
+    reader = TableReader(TableFetch(table_destinations(store.settings)))
+    every_s = store.settings.tables.external_tools_refresh_s
+    return Tables(ExternalTableRows(store.database), reader, secrets_of(store.state), every_s=every_s)
 
 
-def servers_of(store: Store, settings: Settings, state: StateDirectory, looks: ServerLooks, logins: McpLogins) -> RegisteredServers:
+def servers_of(store: Store, looks: ServerLooks, logins: McpLogins) -> RegisteredServers:
     """Registered MCP servers."""
-    keys = SecretSource(environment(), state.root / "secrets")
-    rows = McpServerRows(store.database)
+    rows, keys, settings = McpServerRows(store.database), secrets_of(store.state), store.settings
     return RegisteredServers(rows, looks, logins, keys, every_s=settings.tables.mcp_refresh_s, own_ports=own_ports(settings))
 
 
-def catalog_of(
-    store: Store, settings: CatalogSettings, database: DatabaseSettings, state: StateDirectory, tools: Mapping[str, BuiltinTool]
-) -> ImportCatalog:
-    """What brings the built-in tools and the catalog files into the registry; it returns what was wrong with them."""
-    vault = SecretSource(environment(), state.root / "secrets")
-    archives = store.archives
+def catalog_of(store: Store, tools: Mapping[str, BuiltinTool]) -> ImportCatalog:
+    """Imports the built-in tools and the catalog files into the registry; returns the faults of the files."""
+    settings, host = store.settings.catalog, store.state.host
     folders = ToolFolders(
         settings.tool_folders,
         settings.script_folder,
         settings.tool_dirs is not None,
         SHIPPED_DATA / "tools" / "core",
     )
-    tool_files = ToolFilesImport(store.database, archives, state.host, folders)
-    catalog = CatalogImport(store.database, archives, vault, state.host, tool_files)
-    # A host that joins others by their database runs their tools; only who has none to join, or names a folder, misses it.
-    expected = database.database_url is None or "data_dir" in settings.model_fields_set
+    tool_files = ToolFilesImport(store.database, store.archives, host, folders)
+    catalog = CatalogImport(store.database, store.archives, secrets_of(store.state), host, tool_files)
+    # A host that joins others by their database runs their tools, so a missing data folder is a fault only for other hosts.
+    expected = store.settings.database.database_url is None or "data_dir" in settings.model_fields_set
     return lambda: catalog.run(settings.data_dir, entries(tools), expected=expected)
 
 
 class CallMaking:
-    """What makes calls in one process: a host, or a front door alone."""
+    """Makes calls in one process: a host, or a front door alone."""
 
     def __init__(
         self,
         store: Store,
         supervisor: Supervisor,
         executable: frozenset[str],
-        settings: Settings,
-        host: str,
         folders: CallFolders,
         intake: Intake,
         sampling: Sampling | None = None,
     ) -> None:
+        settings, host = store.settings, store.state.host
         sizes, files = settings.limits, FileParameters(store.files, settings.state.files_folder.absolute())
         limits = CallLimits(
             executable=executable,
@@ -193,10 +181,9 @@ class CallMaking:
         )
 
 
-def maintenance_of(
-    store: Store, supervisor: Supervisor, settings: KeepingSettings, host: str, builds: BuildContainers | None, intake: Intake
-) -> HostMaintenance:
-    """What looks after the tools that run on this host, and after containers that tools are built in."""
+def maintenance_of(store: Store, supervisor: Supervisor, builds: BuildContainers | None, intake: Intake) -> HostMaintenance:
+    """Maintains the tools that run on this host, and the containers that tools are built in."""
+    settings, host = store.settings.keeping, store.state.host
     modes = Modes(store.tools, CatalogState(store.database))
     hot = HotTools(supervisor, store.registry, store.routes, store.calls, intake, host)
     limits = KeepingLimits(settings.cold_tool_idle_timeout_s, settings.hot_tool_max_containers, EVICTION[settings.eviction_policy])
@@ -208,8 +195,6 @@ def activities_of(
     store: Store,
     supervisor: Supervisor,
     executable: frozenset[str],
-    settings: Settings,
-    state: StateDirectory,
     folders: CallFolders,
     intake: Intake,
     maintain: Maintain,
@@ -217,26 +202,27 @@ def activities_of(
     sampling: Sampling | None,
     grace: Grace,
 ) -> Activities:
-    """What this host can do."""
-    making = CallMaking(store, supervisor, executable, settings, state.host, folders, intake, sampling)
+    """The activities of this host for calls and tools."""
+    settings, state = store.settings, store.state
+    making = CallMaking(store, supervisor, executable, folders, intake, sampling)
     steps = Steps(StepTrace(state.steps), store.lost_steps)
     settlement, slots = PromptSettlement(making.settlements, steps), settings.calls.bucket_limits
     begun = BegunCalls(supervisor, making.exchange, store.calls, settlement, store.durations, slots, intake, grace, state.host)
+    admit = Admit(making.admissions, making.fast, begun, steps)
+    groups = GroupSessions(SessionAccounts(store.groups, store.sessions, store.events, store.tools))
+    callbacks = DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events))
+    tools = HostTools(
+        store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes", store.sessions
+    )
+    sessions = (groups.open_session, groups.note_session, groups.list_launches, groups.pin_versions, groups.find_group)
     return Activities(
-        admit=Admit(making.admissions, making.fast, begun, steps),
-        call=CallTool(making.queued, begun, settlement, intake),
-        queued=making.queued,
-        settle=Settle(making.settlements, steps),
-        control=ControlTool(
-            HostTools(
-                store.registry, supervisor, store.routes, (state.tools, state.calls), state.host, state.root / "volumes", store.sessions
-            )
-        ),
-        callbacks=DeliverCallback(Deliveries(poster_of(settings.calls, state), store.events)),
+        local=(admit.admit, admit.place, Settle(making.settlements, steps).settle, *sessions, maintain.list_live_hosts),
+        call=(CallTool(making.queued, begun, settlement, intake).call_tool,),
+        callbacks=(callbacks.deliver_callback, callbacks.note_callback),
+        control=(ControlTool(tools).control_tool, maintain.maintain_host),
+        service=(maintain.maintain_service, SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)).sync_knowhub),
         lane=making.lane,
-        sessions=GroupSessions(SessionAccounts(store.groups, store.sessions, store.events, store.tools)),
-        maintain=maintain,
-        knowhub=SyncKnowHub(KnowHubSyncing(store.tools, store.groups, knowhub)),
+        queued=making.queued,
     )
 
 
@@ -244,16 +230,14 @@ def doors_of(
     store: Store,
     client: Calls,
     knowhub: KnowHub,
-    settings: Settings,
-    state: StateDirectory,
     checks: Mapping[str, Check],
     watch: LoopWatch,
     lane: Callable[[], LaneCounts | None],
     servers: McpSide,
     im: ImClient | None = None,
 ) -> Dependencies:
-    """What the front door stands before."""
-    front, sizes = settings.front, settings.limits
+    """The dependencies of the front door."""
+    settings, front, sizes = store.settings, store.settings.front, store.settings.limits
     return Dependencies(
         client=client,
         registry=store.registry,
@@ -278,17 +262,17 @@ def doors_of(
         lanes=store.doors,
         placements=store.placements,
         knowhub=knowhub,
-        tables=tables_of(store, settings, state),
+        tables=tables_of(store),
         mcp_servers=servers.registered,
         upstreams=servers.upstreams,
-        callback_refusal=poster_of(settings.calls, state).refusal,
+        callback_refusal=poster_of(settings.calls, store.state).refusal,
         audit=store.audit,
         mcp=McpParts(
             sessions=store.mcp_sessions,
             catalog_number=CatalogState(store.database).number,
-            state_key=state_key_of(SecretSource(environment(), state.root / "secrets")),
+            state_key=state_key_of(secrets_of(store.state)),
             task_after_s=settings.mcp.mcp_task_after_s,
-            own_port=settings.mcp.mcp_port if settings.mcp.mcp_port != settings.front.fastapi_port else None,
+            own_port=settings.mcp.mcp_port if settings.mcp.mcp_port != front.fastapi_port else None,
         ),
         has_model=settings.model.model is not None,
         limits=Limits(

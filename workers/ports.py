@@ -1,4 +1,4 @@
-"""Ports, asked for before they are needed, so that a taken one can be said plainly."""
+"""Listening sockets, with plain messages about taken ports."""
 
 import errno
 import socket
@@ -20,12 +20,12 @@ def listen(host: str, port: int, setting: str) -> socket.socket:
 
 
 def require_free(host: str, port: int, setting: str) -> None:
-    """Raises CannotRun when somebody listens there."""
+    """Raises CannotRun if the port is taken."""
     listen(host, port, setting).close()
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where an HTTP server on this socket is reached; an IPv6 address stands in brackets."""
+    """The URL of an HTTP server on this socket."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

@@ -1,4 +1,4 @@
-"""The kinds of processes, each started in order and stopped in the reverse: everything in one, a host alone, the front door alone."""
+"""The kinds of processes: everything in one, a host alone, a front door alone, an IM contact alone. Each stops in reverse order."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -11,13 +11,12 @@ from api.app import create_app
 from api.client.guarded_calls import GuardedCalls
 from api.client.prompt_calls import PromptCalls
 from api.client.recording import Recording
-from api.ports import Check, NotReadyError
+from api.ports import Check, Dependencies, NotReadyError
 from api.views.readiness import Remembered
 from engine.disk.room import require_room, require_writing
 from engine.runtimes.process.guardian import Guardian
 from engine.runtimes.process.ownership import Owner
 from engine.store.database import Database
-from engine.store.hosts import HostTable
 from engine.upkeep.hosts.doors import seen_doors
 from engine.upkeep.hosts.loop_watch import watched_loop
 from engine.upkeep.removal.leftovers import swept_state
@@ -32,7 +31,7 @@ from workers.im import running_im
 from workers.lanes import running_door, succeeded_doors
 from workers.parts import builtins_of, doors_of, poster_of
 from workers.ports import url_of
-from workers.settings.kept import ContentSettings, DatabaseSettings
+from workers.settings.kept import DatabaseSettings
 from workers.settings.temporal import TemporalSettings
 from workers.settings.whole import Settings
 from workers.state.directory import StateDirectory, open_state, owned_state
@@ -44,7 +43,7 @@ from workers.temporal.nexus_endpoint import kept_endpoint
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A process at work. `ended` returns, or raises, when a part of it ends although nobody asked it to."""
+    """A running process. `ended` returns, or raises, if a part of it ends without being asked to."""
 
     temporal: TemporalAccess
     state: StateDirectory
@@ -52,16 +51,16 @@ class Running:
     api_url: str = ""
     """Empty without a front door."""
     im: str = ""
-    """The IM server's address; empty where none is set."""
+    """The IM server's address; empty if none is set."""
     faults: tuple[CatalogFault, ...] = ()
 
 
 @asynccontextmanager
 async def running_service(settings: Settings) -> AsyncGenerator[Running]:
-    """Everything, until the block ends. Raises CannotRun with what is wrong and what to do about it."""
+    """Everything in one process, until the block ends. Raises CannotRun."""
     async with AsyncExitStack() as stack:
         watch = await stack.enter_async_context(watched_loop())
-        builtins_of(settings)  # a setting that cannot be used is said before anything is started
+        builtins_of(settings)  # raises for a wrong setting before anything is started
         state = stack.enter_context(owned_state(settings.state.state_dir, settings.host.host_id))
         poster_of(settings.calls, state)
         listener = bound_socket(settings.front)
@@ -69,18 +68,17 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
         await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
         grace = Grace(settings.calls.shutdown_grace_s)
-        temporal, host = await _host(stack, settings, state, store, grace)
-        parts = _parts(temporal, store, state, host.workers.check)
-        checks = {**_checks(parts, temporal, store, state), **_remembered(host.lacking)}
+        temporal, host = await _host(stack, store, grace)
+        parts = _parts(temporal, store, host.workers.check)
+        checks = {**_checks(parts, temporal, store), **_remembered(host.lacking)}
         recording = await _watched(stack, parts, temporal, store)
         calls = PromptCalls(temporal.client, store.settled, recording, patience_s=settings.temporal.temporal_patience_s)
         stack.push_async_callback(calls.close)
-        door = await stack.enter_async_context(running_door(settings, store, state.host, temporal.client, calls, host.lane))
+        door = await stack.enter_async_context(running_door(store, temporal.client, calls, host.lane))
         im = await stack.enter_async_context(running_im(settings, state, temporal.client, store.database))
         syncs, contact = KnowHubSyncs(temporal.client), im.client if im else None
-        app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, host.servers, contact))
-        await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
-        await stack.enter_async_context(serving(app, listener, grace))
+        dependencies = doors_of(store, door.client, syncs, checks, watch, door.figures, host.servers, contact)
+        await _serve(stack, dependencies, store, listener, grace)
         ended = partial(first_of, host.ended, im.ended) if im else host.ended
         yield Running(temporal, state, ended, url_of(listener), im.address if im else "", host.faults)
 
@@ -96,16 +94,16 @@ async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
         await swept_state(state.root, state.calls)
         store = await stack.enter_async_context(opened_store(settings, state))
         await stack.enter_async_context(seen_doors(store.doors, settings.host.host_heartbeat_s))
-        temporal, host = await _host(stack, settings, state, store, Grace(settings.calls.shutdown_grace_s))
-        await stack.enter_async_context(succeeded_doors(settings, store, temporal.client, host.lane))
+        temporal, host = await _host(stack, store, Grace(settings.calls.shutdown_grace_s))
+        await stack.enter_async_context(succeeded_doors(store, temporal.client, host.lane))
         yield Running(temporal, state, host.ended, faults=host.faults)
 
 
 @asynccontextmanager
 async def running_api(settings: Settings, shared: socket | None = None) -> AsyncGenerator[Running]:
-    """The front door alone, until the block ends: it starts no tools and owns no state. Raises CannotRun.
+    """The front door alone, until the block ends. It starts no tools and owns no state. Raises CannotRun.
 
-    `shared` is a socket that other front doors listen on too; without it there is one of its own.
+    `shared` is a socket that other front doors listen on too.
     """
     address = named_address(settings.temporal)
     named_database(settings.database)
@@ -116,17 +114,14 @@ async def running_api(settings: Settings, shared: socket | None = None) -> Async
         stack.callback(listener.close)
         store = await stack.enter_async_context(opened_store(settings, state))
         temporal = await named_temporal(settings.temporal, address)
-        parts = _parts(temporal, store, state, partial(_require_a_host, store.hosts, settings.content, state))
-        checks = _checks(parts, temporal, store, state)
+        parts = _parts(temporal, store, partial(_require_a_host, store))
+        checks = _checks(parts, temporal, store)
         recording = await _watched(stack, parts, temporal, store)
         calls = GuardedCalls(temporal.client, recording, patience_s=settings.temporal.temporal_patience_s)
-        making = await stack.enter_async_context(making_of_door(settings, state, store))
-        door = await stack.enter_async_context(running_door(settings, store, None, temporal.client, calls, making.calls.lane))
-        syncs = KnowHubSyncs(temporal.client)
-        app = create_app(doors_of(store, door.client, syncs, settings, state, checks, watch, door.figures, making.servers))
-        grace = Grace(settings.calls.shutdown_grace_s)
-        await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, settings, grace))
-        await stack.enter_async_context(serving(app, listener, grace))
+        making = await stack.enter_async_context(making_of_door(store))
+        door = await stack.enter_async_context(running_door(store, temporal.client, calls, making.calls.lane))
+        dependencies = doors_of(store, door.client, KnowHubSyncs(temporal.client), checks, watch, door.figures, making.servers)
+        await _serve(stack, dependencies, store, listener, Grace(settings.calls.shutdown_grace_s))
         yield Running(temporal, state, never_ended, url_of(listener))
 
 
@@ -146,16 +141,20 @@ async def running_im_alone(settings: Settings) -> AsyncGenerator[Running]:
             yield Running(temporal, state, im.ended, im=im.address)
 
 
-async def _host(
-    stack: AsyncExitStack, settings: Settings, state: StateDirectory, store: Store, grace: Grace
-) -> tuple[TemporalAccess, RunningHost]:
-    owner = Owner.of_this_process(state.root)
+async def _serve(stack: AsyncExitStack, dependencies: Dependencies, store: Store, listener: socket, grace: Grace) -> None:
+    """Answer HTTP and MCP until the stack is closed."""
+    app = create_app(dependencies)
+    await stack.enter_async_context(answering_mcp(app, store.mcp_sessions, store.settings, grace))
+    await stack.enter_async_context(serving(app, listener, grace))
+
+
+async def _host(stack: AsyncExitStack, store: Store, grace: Grace) -> tuple[TemporalAccess, RunningHost]:
+    settings, owner = store.settings.temporal, Owner.of_this_process(store.state.root)
     guardian = stack.enter_context(Guardian(owner))
-    temporal = await stack.enter_async_context(some_temporal(settings.temporal, state, guardian, owner))
-    if endpoint := settings.temporal.nexus_endpoint:
+    temporal = await stack.enter_async_context(some_temporal(settings, store.state, guardian, owner))
+    if endpoint := settings.nexus_endpoint:
         await kept_endpoint(temporal.client, endpoint, is_ours=temporal.folder is not None)
-    host = await stack.enter_async_context(running_host(settings, state, store, temporal.client, guardian, owner, grace))
-    return temporal, host
+    return temporal, await stack.enter_async_context(running_host(store, temporal.client, guardian, owner, grace))
 
 
 def named_address(settings: TemporalSettings) -> str:
@@ -178,19 +177,19 @@ def named_database(settings: DatabaseSettings) -> str:
     return settings.database_url
 
 
-def _parts(temporal: TemporalAccess, store: Store, state: StateDirectory, worker: Check) -> Mapping[str, Remembered]:
+def _parts(temporal: TemporalAccess, store: Store, worker: Check) -> Mapping[str, Remembered]:
     return _remembered(
         {
             "temporal": partial(check_temporal, temporal.client, temporal.folder),
             "database": store.database.check,
             "worker": worker,
-            "state": partial(require_writing, _folders(state)),
+            "state": partial(require_writing, _folders(store.state)),
         }
     )
 
 
-def _checks(parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store, state: StateDirectory) -> Mapping[str, Check]:
-    disks = {"temporal": _disk_of_temporal(temporal), "database": _disk_of(store.database), "state": _folders(state)}
+def _checks(parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store) -> Mapping[str, Check]:
+    disks = {"temporal": _disk_of_temporal(temporal), "database": _disk_of(store.database), "state": _folders(store.state)}
     return {name: partial(_with_room, disks.get(name, {}), check) for name, check in parts.items()}
 
 
@@ -199,7 +198,7 @@ def _remembered(checks: Mapping[str, Check]) -> Mapping[str, Remembered]:
 
 
 async def _with_room(disks: Mapping[str, Path], check: Check) -> None:
-    """A disk without room is said at once, whatever is remembered."""
+    """A check that also fails at once for a disk without room."""
     require_room(disks)
     await check()
 
@@ -217,14 +216,14 @@ def _disk_of_temporal(temporal: TemporalAccess) -> Mapping[str, Path]:
 
 
 async def _watched(stack: AsyncExitStack, parts: Mapping[str, Remembered], temporal: TemporalAccess, store: Store) -> Recording:
-    """Of where calls are recorded: the database, and the server that has them in hand."""
+    """Watches whether calls can be recorded by the database and by Temporal."""
     disks = {**_disk_of(store.database), **_disk_of_temporal(temporal)}
     recording = Recording((parts["database"], parts["temporal"]), partial(require_room, disks))
     await stack.enter_async_context(recording.watched())
     return recording
 
 
-async def _require_a_host(hosts: HostTable, settings: ContentSettings, state: StateDirectory) -> None:
-    if not await hosts.list_alive():
+async def _require_a_host(store: Store) -> None:
+    if not await store.hosts.list_alive():
         raise NotReadyError("No host that runs tools is alive: start one with `python -m workers worker`.")
-    await require_shared_files(hosts, settings, state)
+    await require_shared_files(store.hosts, store.settings.content, store.state)

@@ -1,4 +1,4 @@
-"""What one process keeps: the tables, and the content store, ready for use."""
+"""The database tables and the content store of one process, ready for use."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -53,10 +53,10 @@ from workers.state.directory import StateDirectory
 
 
 class Store:
-    """The tables, one repository each, on one database."""
+    """What a process works with: its settings, its state directory, and all tables of one database."""
 
     def __init__(self, database: Database, settings: Settings, state: StateDirectory) -> None:
-        self.database = database
+        self.settings, self.state, self.database = settings, state, database
         self.tools = ToolTable(database)
         self.routes = RouteTable(database, settings.host.host_lease_s)
         self.hosts = HostTable(database, settings.host.host_lease_s)
@@ -98,7 +98,7 @@ class Store:
 
 @asynccontextmanager
 async def opened_store(settings: Settings, state: StateDirectory) -> AsyncGenerator[Store]:
-    """The tables, brought to what the code means. Raises CannotRun."""
+    """The tables, migrated to this version of the code. Raises CannotRun."""
     named = settings.database.database_url
     url = named or state.database_url
     try:

@@ -1,4 +1,4 @@
-"""The MCP servers of a process, and what they have besides tools."""
+"""The MCP servers of a process, with their resources and prompts."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, nullcontext
@@ -16,7 +16,7 @@ from engine.store.tools import ToolTable
 
 @dataclass(frozen=True, slots=True)
 class McpSide:
-    """The MCP servers of this process: which there are, and what they have besides tools."""
+    """The registered MCP servers, and their resources and prompts."""
 
     registered: RegisteredServers
     upstreams: Upstreams
@@ -24,7 +24,7 @@ class McpSide:
 
 @asynccontextmanager
 async def running_upstreams(database: Database, supervisor: Supervisor, runtime: AnyRuntime) -> AsyncGenerator[Upstreams]:
-    """What the servers that are reached from here have besides tools, until the block ends."""
+    """The resources and prompts of servers that this process reaches, until the block ends."""
     upstreams = Upstreams(ToolTable(database), CatalogState(database), supervisor)
     with runtime.changes.heard_by(upstreams.note_change) if isinstance(runtime, RemoteMcpRuntime) else nullcontext():
         try:

@@ -1,9 +1,8 @@
-"""A run of an agent of any role: the workflow of a role does what `toolagent_service.agents.loop` asks for, and keeps what came of it.
+"""A run of an agent of any role: carries out the steps of `toolagent_service.agents.loop`, and keeps its state.
 
-An `if` about agents belongs in the loop; one about a role in its rules. How a step reaches the host that does it is the role's own.
+An `if` about agents belongs in the loop, one about a role in its rules. Each role knows how its steps reach a host.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -13,12 +12,13 @@ from temporalio.exceptions import ActivityError, ApplicationError, RetryState, T
 from toolagent.contracts.making import Guidance
 from toolagent_service.agents import loop
 from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
+from workflows.cancelling import heed_cancellation
 
 
 class AgentLoop:
-    """`ask` has a turn of the model, in the time that is `left`, and raises ActivityError; `use` has a tool used.
+    """`ask` runs a turn of the model in the time that is `left`, and raises ActivityError; `use` runs a tool.
 
-    `whole`: it ends in the run of the workflow that it began in, which waits for it.
+    `whole`: the agent ends in the run of the workflow in which it began.
     """
 
     def __init__(
@@ -32,14 +32,13 @@ class AgentLoop:
     ) -> None:
         self._rules, self._request, self._ask, self._use, self._whole = rules, request, ask, use, whole
         self.state: LoopState = loop.begin(request, workflow.now().timestamp())
-        """What a query tells."""
+        """The state that a query returns."""
 
     async def result(self) -> AgentResult | AgentRequest:
-        """How it ended; or, when the history of this run is long, what another run goes on from."""
+        """The agent's result; if the history of this run is long, the request for the next run."""
         while True:
-            # A step that was done when it was to be cancelled has an answer all the same.
-            if workflow.cancellation_reason() is not None:
-                raise asyncio.CancelledError
+            # A step that ended as it was cancelled has an answer.
+            heed_cancellation()
             if not self._whole and self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 return self._request.model_copy(update={"resume_from": self.state})
@@ -48,21 +47,21 @@ class AgentLoop:
                     await self._asked(ask)
                 case loop.RunTools(allowed=allowed, refused=refused):
                     self.state = loop.after_tools(self.state, refused)
-                    # One at a time: what comes of it may be the end.
+                    # One at a time, because a tool may end the run.
                     if allowed:
                         note = await self._use(allowed[0])
-                        # The state of now: somebody may have said something meanwhile.
+                        # The current state, because guidance may have come meanwhile.
                         self.state = loop.after_tools(self.state, (note,))
                 case loop.Finish(result=result):
                     return result
 
     def left(self) -> timedelta:
-        """Of the agent's time, by the workflow's clock; at least a second."""
+        """The rest of the agent's time, by the workflow's clock; at least a second."""
         over_s = self.state.started_s + self._request.limits.wall_s - workflow.now().timestamp()
         return timedelta(seconds=max(over_s, 1))
 
     def hear(self, guidance: Guidance) -> None:
-        """What cannot be taken now is passed over."""
+        """Take guidance; ignored if the agent cannot take it now."""
         if loop.refusal_of(self.state) is None:
             self.state = loop.with_guidance(self.state, guidance)
 
@@ -72,7 +71,7 @@ class AgentLoop:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
-            # One that fails when it is told to stop is no end of the agent's own: `result` looks for that first.
+            # If it failed because the workflow is cancelled, `result` sees the cancellation first.
             self.state = self._unanswered(error)
         else:
             self.state = loop.after_model(self._rules, self.state, ask, note)
@@ -89,11 +88,11 @@ class AgentLoop:
 
     def _is_long(self) -> bool:
         info = workflow.info()
-        # Well below what the server allows in events it is below that in bytes too.
+        # Far below the server's limit of events, it is also below the limit of bytes.
         return info.is_continue_as_new_suggested() or info.get_current_history_length() >= self._request.limits.events
 
 
 def _is_over(error: ActivityError) -> bool:
-    """Whether the time was over, also when only the pause before another attempt would not have fitted in."""
+    """Whether the time is over, also if only the pause before another attempt would exceed it."""
     cause = error.cause
     return error.retry_state is RetryState.TIMEOUT or (isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_CLOSE)

@@ -1,4 +1,4 @@
-"""Workflows that are cancelled while they wait for what has to be done all the same, or that hear of it too late."""
+"""Cancellations of workflows that come during work that must be finished, or are noticed late."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,13 +11,13 @@ R = TypeVar("R")
 
 
 def heed_cancellation() -> None:
-    """Before anything begins: what was to be cancelled may have had its answer all the same, and then nobody else hears of it."""
+    """Raises CancelledError before new work if the workflow is cancelled: a step that ended at that moment did not raise it."""
     if workflow.cancellation_reason() is not None:
         raise asyncio.CancelledError
 
 
 async def surely(work: Callable[[], Awaitable[R]], heard: Callable[[], None] = lambda: None) -> R:
-    """Its answer: it is asked again each time the workflow is cancelled meanwhile, which `heard` is told. Raises what else it raises."""
+    """The result of the work, which is repeated after each cancellation; calls `heard` for each. Raises all other errors."""
     while True:
         try:
             return await work()
@@ -28,7 +28,7 @@ async def surely(work: Callable[[], Awaitable[R]], heard: Callable[[], None] = l
 
 
 async def ended(task: asyncio.Task[R], unbegun: R) -> R:
-    """Its answer; `unbegun` where it was cancelled before it began, so that it could not give one."""
+    """The result of the task; `unbegun` if it was cancelled before it began."""
     try:
         return await task
     except asyncio.CancelledError:

@@ -1,6 +1,6 @@
-"""What anybody may start a workflow with, or tell it: plain JSON, which becomes a contract here.
+"""Validates the input of workflows and signals, which is plain JSON.
 
-A typed argument that does not fit would fail the workflow's task for ever, and so would one too many or too few.
+An invalid typed argument, or a wrong number of arguments, would fail the workflow task for ever.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,6 @@ from temporalio.exceptions import ApplicationError
 
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.making import Guidance
 
 C = TypeVar("C", bound=Contract)
 
@@ -24,26 +23,21 @@ def input_of(contract: type[C], given: JsonValue, surplus: Sequence[JsonValue]) 
     """Raises ApplicationError, which fails the workflow at once."""
     name = contract.__name__
     if surplus:
-        raise _malformed(f"One input is taken, a {name}; there are {len(surplus)} more.")
+        raise malformed(f"One input is taken, a {name}; there are {len(surplus)} more.")
     try:
         return contract.model_validate(given)
     except ValidationError as error:
-        raise _malformed(f"The input is not a {name}: {said_of(error)}") from error
+        raise malformed(f"The input is not a {name}: {said_of(error)}") from error
 
 
 def require_host(host: str) -> None:
-    """Raises ApplicationError for what is no name of a host: the server refuses some queues' names, and with them the workflow's task."""
+    """Raises ApplicationError for an invalid name: the server refuses some names of queues, and with them the workflow task."""
     if len(host) > _LONGEST or not host.isprintable():
-        raise _malformed(f"host: {host[:50]!r} is no name of a host.")
-
-
-def guidance_of(given: Sequence[JsonValue]) -> Guidance | None:
-    """What is said to an agent; see `told_of`."""
-    return told_of(Guidance, given)
+        raise malformed(f"host: {host[:50]!r} is no name of a host.")
 
 
 def told_of(contract: type[C], given: Sequence[JsonValue]) -> C | None:
-    """What a signal says; None, with a warning in the log, when that is nothing that can be told."""
+    """The content of a signal; None, and a warning in the log, if it is invalid."""
     try:
         return input_of(contract, given[0] if given else None, given[1:])
     except ApplicationError as error:
@@ -52,11 +46,12 @@ def told_of(contract: type[C], given: Sequence[JsonValue]) -> C | None:
 
 
 def said_of(error: ValidationError) -> str:
-    """In short: there may be as many errors as the input has values."""
+    """The first errors in short: there may be as many as the input has values."""
     found = error.errors(include_url=False, include_input=False)
     listed = (f"{'.'.join(map(str, one['loc']))[:_LONGEST] or 'input'}: {one['msg'][:_LONGEST]}" for one in found[:_LISTED])
     return "; ".join(listed) + (f" (and {len(found) - _LISTED} more)" if len(found) > _LISTED else "")
 
 
-def _malformed(message: str) -> ApplicationError:
+def malformed(message: str) -> ApplicationError:
+    """The error that fails a workflow, or refuses an update, because of wrong input."""
     return ApplicationError(message, type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)

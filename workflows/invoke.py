@@ -1,4 +1,4 @@
-"""One call: admit, call, settle. A call of its own and a step of a group session are this same function."""
+"""One call: admit, call, settle. Single calls and steps of group sessions use the same functions."""
 
 import asyncio
 from collections.abc import Callable
@@ -33,26 +33,26 @@ from workflows.cancelling import surely
 from workflows.lost_hosts import is_not_taken, is_taken_before, told_when_lost
 
 _LOST, _TAKEN = "lost-with-its-host", "taken-before"
-"""Before the first a call whose host died was tried again in the queue of that host; before the second it was said of a call that no
-worker had taken it, where none had taken it again."""
+"""Before the first patch, a call whose host died was tried again in the queue of that host. Before the second, the error of a call that no
+worker took again said that no worker had taken it."""
 
 _GROWS = "join-pauses-grow"
-"""Before it each pause was as long as the first, and hours of them filled the history."""
+"""Before this patch, all pauses were as long as the first, and hours of them filled the history."""
 
 _ANEW = "waits-in-a-new-run"
-"""Before it who waited for a door filled the history of one run."""
+"""Before this patch, waiting for a door filled the history of one run."""
 
 _FIRST_TASK = 3
-"""Events of a workflow when its first task begins."""
+"""Events in the history when the first workflow task begins."""
 
 _MOST_LOST = 3
-"""Hosts that a call is lost with. An attempt on the next one says that it is given up; a worker of an older version does not."""
+"""The most hosts with which a call may be lost. An attempt on the next host gives it up; a worker of an older version does not."""
 
 CANCELLED_BEFORE = ToolError(type=ErrorType.CANCELLED, message="The call was cancelled before it was made.", details={"sent": False})
 
 
 class Decision(NamedTuple):
-    """What is decided of a call, and whether it was cancelled meanwhile."""
+    """The decision about a call, and whether it was cancelled meanwhile."""
 
     admission: Admitted | Answered | Grouped
     is_cancelled: bool = False
@@ -69,37 +69,32 @@ async def invoke(
     instead: Finished | None = None,
     is_stop: bool = False,
 ) -> ToolResult:
-    """Make one call; `is_new` where nobody else can have begun it. What it works with is on the host `prefer`, in this version.
+    """Make one call; `is_new`: it cannot have begun before. Its session is on the host `prefer`, and uses this version.
 
-    With `instead` it is answered, not made.
-
-    What the tool or the caller got wrong is in the result; cancelling gives a result too.
+    With `instead`, the call gets that answer and is not made. Errors of the tool or the caller, and a cancellation, are in the result.
     """
-    asked = {"prefer": prefer, "prefer_version": version, "session": session, "instead": instead, "is_stop": is_stop}
-    request = request_of(call, call_id, is_new=is_new).model_copy(update=asked)
-    return await carried_out(request, await decided(request))
-
-
-def request_of(call: ToolCall, call_id: str, *, is_new: bool = False) -> AdmitRequest:
     info = workflow.info()
-    return AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id, is_new=is_new)
+    asked = AdoptedCall(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id)
+    return await adopted(asked, session, is_new=is_new, prefer=prefer, version=version, instead=instead, is_stop=is_stop)
 
 
 async def adopted(
     asked: AdoptedCall,
-    session: OfSession,
+    session: OfSession | None,
     *,
+    is_new: bool = False,
     prefer: str | None = None,
     version: str | None = None,
     instead: Finished | None = None,
     is_stop: bool = False,
 ) -> ToolResult:
-    """As `invoke`, for who waits for the call in a workflow of its own: the record names that one, which may be cancelled."""
+    """As `invoke`, for a call whose caller waits in a workflow of its own. The record names that workflow, which may be cancelled."""
     request = AdmitRequest(
         call=asked.call,
         call_id=asked.call_id,
         workflow_id=asked.workflow_id,
         run_id=asked.run_id,
+        is_new=is_new,
         prefer=prefer,
         prefer_version=version,
         session=session,
@@ -110,7 +105,7 @@ async def adopted(
 
 
 async def tell(asked: AdoptedCall) -> None:
-    """Who waits for the call: the record says how it ended."""
+    """Signal the workflow that waits for the call; the record has the result."""
     try:
         await surely(lambda: workflow.get_external_workflow_handle(asked.workflow_id).signal(step_names.ANSWERED))
     except FailureError as error:
@@ -118,29 +113,29 @@ async def tell(asked: AdoptedCall) -> None:
 
 
 async def decided(request: AdmitRequest, *, is_cancelled: bool = False, renew: Callable[[bool], NoReturn] | None = None) -> Decision:
-    """Once no front door makes the call. `renew` goes on waiting in a new run, which is told whether the call is cancelled.
+    """The decision, once no front door makes the call. `renew` continues in a new run, and tells it whether the call is cancelled.
 
-    A local activity that fails raises its ApplicationError as it is, in no ActivityError.
+    A local activity that fails raises its ApplicationError without an ActivityError.
     """
     is_unsent = request.is_new and not _was_begun(request)
     try:
         return await _decided(request, is_cancelled=is_cancelled, renew=renew)
     except FailureError as error:
-        # What others may have begun may have been sent.
+        # A call that another process may have begun may have been sent.
         details: JsonValue = {"reason": NOT_ADMITTED, **({"sent": False} if is_unsent else {})}
         wrong = ToolError(type=ErrorType.UNAVAILABLE, message=f"The call could not be admitted: {_cause(error)}", details=details)
         return Decision(Answered(result=failed(request.call_id, request.call.tool_id, wrong, workflow.now())))
 
 
 def _was_begun(request: AdmitRequest) -> bool:
-    """Whether a process may have begun the call while it admitted it, and died: then an earlier task of the workflow was lost. No call of
-    a session is begun like that."""
+    """Whether a process may have begun the call during admission, and died. Then an earlier workflow task was lost. Calls of sessions are
+    never begun during admission."""
     is_alone = request.session is None and request.prefer is None
     return is_alone and workflow.info().get_current_history_length() > _FIRST_TASK
 
 
 async def carried_out(request: AdmitRequest, decision: Decision) -> ToolResult:
-    """The result of a call about which that was decided."""
+    """Carry out the decision. Returns the result of the call."""
     match decision.admission:
         case Answered(result=result):
             return result
@@ -168,7 +163,7 @@ async def _decided(request: AdmitRequest, *, is_cancelled: bool, renew: Callable
             renew(is_cancelled)
         known = admission.door, is_cancelled
         if known != before:
-            # Another door may answer, and one that answers is told of a cancellation.
+            # Another door may answer, and a door that answers learns of a cancellation.
             pause, before = options.JOIN_PAUSE, known
         join = JoinRequest(call_id=request.call_id, tool_id=request.call.tool_id, is_cancelled=is_cancelled)
         pause = await _joined(join, admission.door, pause)
@@ -176,7 +171,7 @@ async def _decided(request: AdmitRequest, *, is_cancelled: bool, renew: Callable
 
 
 async def _joined(request: JoinRequest, door: str, pause: timedelta) -> timedelta:
-    """Wait until the door has the call no longer, or is not there: admission says what becomes of it then. Gives the next pause."""
+    """Wait until the door does not have the call any more, or is gone. Then admission decides again. Returns the next pause."""
     try:
         await workflow.execute_activity(stubs.join_call, request, **options.join_call(request.tool_id, door))
     except (asyncio.CancelledError, FailureError) as error:
@@ -191,7 +186,7 @@ async def _joined(request: JoinRequest, door: str, pause: timedelta) -> timedelt
 
 
 async def _paused(pause: timedelta) -> None:
-    """Whoever cancels does not wait for the end of it."""
+    """Sleep; a cancellation ends it early."""
     try:
         await workflow.sleep(pause)
     except asyncio.CancelledError:
@@ -199,9 +194,9 @@ async def _paused(pause: timedelta) -> None:
 
 
 async def _admit(request: AdmitRequest, *, is_cancelled: bool) -> tuple[Admission, bool]:
-    """The decision, and whether the call was cancelled meanwhile. What is known to be cancelled does not begin.
+    """The decision, and whether the call was cancelled meanwhile. A call known to be cancelled does not begin.
 
-    What could be made at once may have been made and recorded by then, and its caller told: only asking again says so.
+    After a cancellation, admission is asked again: a fast call may have been made and recorded by then.
     """
     heard: list[bool] = []
 
@@ -215,14 +210,14 @@ async def _admit(request: AdmitRequest, *, is_cancelled: bool) -> tuple[Admissio
 
 
 async def _call(plan: CallPlan, request: AdmitRequest, *, is_begun: bool, is_cancelled: bool) -> Finished:
-    """One that `is_begun` when it is cancelled is ended by who makes it."""
+    """A call that `is_begun` and is cancelled is ended by the process that makes it."""
     while True:
         try:
             return await _call_on_queue(plan, request, is_begun=is_begun, is_cancelled=is_cancelled)
         except (asyncio.CancelledError, FailureError) as error:
             if not is_begun or not is_cancelled_exception(error):
                 return Finished(error=_not_finished(plan, error))
-        # No worker had what waits for it. It goes on until it is told; a host that is gone is not waited for as for a call.
+        # No worker took the activity. The call goes on until its host learns of the cancellation; a lost host is waited for only shortly.
         is_cancelled = True
         plan = plan.model_copy(update={"queue_timeout_s": min(plan.queue_timeout_s, options.HOST_PATIENCE.total_seconds())})
 
@@ -247,13 +242,13 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_begun: boo
                 give_up_at = workflow.now() + queue_timeout
                 asked = asked.model_copy(update={"lost": asked.lost + 1, "told": tuple(told)})
             elif is_not_taken(error) and workflow.now() < give_up_at:
-                # Whoever answers now is alive; it may be the same host, only busy, and is left in peace longer.
+                # The next host is alive. It may be the same one, and busy, so it gets more time.
                 patience *= 2
             elif is_taken and is_not_taken(error) and workflow.patched(_TAKEN):
                 return Finished(error=_not_taken_again(plan))
             else:
                 raise
-            # Only its host knows the call that has begun. Once an attempt was lost there, so is that.
+            # Only its host knows a call that has begun. Once an attempt is lost there, the call is too.
             prefer = plan.placement.host if is_begun and not is_taken else request.prefer
             where = PlaceRequest(plan=plan, prefer=prefer)
             placement = await workflow.execute_local_activity(stubs.place, where, **options.place(plan))
@@ -262,10 +257,10 @@ async def _call_on_queue(plan: CallPlan, request: AdmitRequest, *, is_begun: boo
 
 
 def _asked(plan: CallPlan, request: AdmitRequest) -> CallRequest:
-    """The attempt settles a call whose workflow ends with it.
+    """The attempt settles the call, if the workflow ends with it.
 
-    Where more follows, workers of two versions may take turns, and one that does not know what the attempt has settled would do so
-    again: then the other could not replay that.
+    If more steps follow, workers of two versions may take turns: one that does not know of the attempt's settlement would settle again,
+    and the other could not replay that.
     """
     if request.session is not None or request.call.callback_url is not None:
         return CallRequest(plan=plan)
@@ -273,7 +268,7 @@ def _asked(plan: CallPlan, request: AdmitRequest) -> CallRequest:
 
 
 async def _settle(request: SettleRequest) -> ToolResult:
-    """What was done is written down even when the call is cancelled meanwhile; where that cannot be, its caller is told."""
+    """Record the end of the call, also if it is cancelled meanwhile. If that fails, the result says so."""
     try:
         settled = await surely(lambda: workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan)))
     except FailureError as error:
@@ -282,7 +277,7 @@ async def _settle(request: SettleRequest) -> ToolResult:
 
 
 def _whole(settled: ToolResult, outcome: Finished) -> ToolResult:
-    """With its output. An earlier settlement stands, and comes whole."""
+    """The result with its output. The result of an earlier settlement is complete, and stays."""
     is_ours = settled.status == "success" and settled.result is None and outcome.error is None
     return settled.model_copy(update={"result": outcome.output}) if is_ours else settled
 
@@ -295,7 +290,7 @@ def _not_recorded(request: SettleRequest, error: BaseException) -> ToolResult:
 
 
 def _not_finished(plan: CallPlan, error: BaseException) -> ToolError:
-    """Why no attempt gave an answer. Whether one of them had sent the request is only known where it was noted: `settle` says so."""
+    """Why no attempt gave an answer. `settle` looks up whether one of them had sent the request."""
     if is_cancelled_exception(error):
         return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled while no worker had it.")
     if is_not_taken(error):

@@ -1,4 +1,4 @@
-"""Steps on one host, as long as that is alive."""
+"""Steps on one host, while that host is alive."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class HostLost(Exception):
-    """The host of the task does not come back; `found` is one that is alive."""
+    """The host of the task does not come back; `found` is a live host."""
 
     def __init__(self, host: str, found: Slot) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class HostLost(Exception):
 
 
 async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], ActivityOptions], seek: HostStep) -> R:
-    """Its answer, however long the host is away, unless another one is alive by then: then raises HostLost."""
+    """The result of a step, however long the host is away. Raises HostLost if another host is alive instead."""
     is_told = workflow.cancellation_reason() is not None
     while True:
         try:
@@ -38,7 +38,7 @@ async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[
             if not is_not_taken(error):
                 raise
         found = await found_host(seek)
-        # Who is cancelled at the moment at which the step fails hears of it only here. What began after that goes on.
+        # A cancellation at the moment when the step fails is seen only here. A step that began after the cancellation goes on.
         if not is_told and workflow.cancellation_reason() is not None:
             raise asyncio.CancelledError
         if found.host != seek.host:
@@ -46,22 +46,22 @@ async def on_host(stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[
 
 
 async def found_host(seek: HostStep) -> Slot:
-    """The same one when it is alive; else one that is. After an outage of all of them who answers is often the same one."""
+    """The same host if it is alive, otherwise a live one. After an outage of all hosts, it is often the same one."""
     return await workflow.execute_local_activity(stubs.find_host, seek, **options.find_host(seek.host))
 
 
 def is_not_taken(error: BaseException) -> bool:
-    """Whether no worker took it in time, this attempt or an earlier one."""
+    """Whether no worker took the activity in time, for this attempt or an earlier one."""
     cause = error.cause if isinstance(error, ActivityError) else None
     return isinstance(cause, TimeoutError) and cause.type is TimeoutType.SCHEDULE_TO_START
 
 
 def is_taken_before(error: BaseException) -> bool:
-    """Whether no worker took it in time again, after one had: what that one's attempt ended with is the cause of the time-out."""
+    """Whether no worker took it again in time, after one had. The error of the earlier attempt is the cause of the time-out."""
     return is_not_taken(error) and isinstance(error, ActivityError) and error.cause is not None and error.cause.__cause__ is not None
 
 
 def told_when_lost(error: ActivityError) -> Sequence[JsonValue] | None:
-    """The last heartbeat of an attempt whose host fell silent, which ends such a step; None where it ended otherwise."""
+    """The last heartbeat of an attempt whose host fell silent; None if the step ended otherwise."""
     cause, is_final = error.cause, error.retry_state is RetryState.NON_RETRYABLE_FAILURE
     return cause.last_heartbeat_details if is_final and isinstance(cause, TimeoutError) and cause.type is TimeoutType.HEARTBEAT else None

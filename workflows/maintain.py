@@ -1,4 +1,4 @@
-"""Looking after what runs: every host after its tools, then the service after what no host alone can see."""
+"""Maintenance: each host maintains its tools, then one round maintains the whole service."""
 
 import asyncio
 
@@ -19,7 +19,7 @@ _LONGEST = 200
 class Maintain:
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> MaintainAccount:
-        """Takes a `MaintainRequest` as plain JSON; what is none fails at once."""
+        """Takes a `MaintainRequest` as plain JSON; invalid input fails at once."""
         input_of(MaintainRequest, given, surplus)
         found = await workflow.execute_local_activity(stubs.list_live_hosts, **options.list_live_hosts())
         rounds = await asyncio.gather(*map(_round_of, found))
@@ -28,7 +28,7 @@ class Maintain:
 
 
 async def _round_of(host: str) -> HostRound:
-    """One that fails, or that a host does not take, keeps no other host waiting for longer than its time-outs."""
+    """The round of one host, or why it failed."""
     turn = HostTurn(host=host)
     try:
         return await workflow.execute_activity(stubs.maintain_host, turn, **options.maintain_host(host, step_names.control_queue(host)))

@@ -1,6 +1,6 @@
-"""How a call or a task ended, as a search attribute: in Temporal's UI a workflow is `Completed` whatever became of its call.
+"""The outcome of a call or a task as a search attribute: in Temporal's UI, the workflow of a failed call is `Completed`.
 
-An interceptor, given to workers only where the server knows the attribute: one that is not registered fails the workflow's task for ever.
+Workers get the interceptor only if the server knows the attribute: an unregistered one would fail workflow tasks for ever.
 """
 
 from temporalio import workflow
@@ -20,14 +20,14 @@ _PATCH = "outcome"
 
 
 class OutcomeInterceptor(Interceptor):
-    """For the worker that runs our workflows."""
+    """Sets the search attribute when a workflow ends."""
 
     def workflow_interceptor_class(self, input: WorkflowInterceptorClassInput) -> type[WorkflowInboundInterceptor]:  # noqa: ARG002 - its name is the SDK's
         return _SaysOutcome
 
 
 def outcome_of(result: object) -> str | None:
-    """`success`, or the error's type; of a task that makes a tool its state. None for what is neither call, batch nor task."""
+    """`success` or the error's type of a call or batch, the state of a task; None for other results."""
     match result:
         case ToolResult():
             return result.error.type.value if result.error else result.status
@@ -43,7 +43,7 @@ class _SaysOutcome(WorkflowInboundInterceptor):
     async def execute_workflow(self, input: ExecuteWorkflowInput) -> object:
         result: object = await super().execute_workflow(input)
         outcome = outcome_of(result)
-        # Workflows that ended before are replayed when somebody asks them something.
+        # Workflows that ended before this patch are replayed for queries.
         if outcome is not None and workflow.patched(_PATCH):
             workflow.upsert_search_attributes([names.OUTCOME.value_set(outcome)])
         return result

@@ -1,4 +1,4 @@
-"""KnowHub's resources and our tools come to name each other."""
+"""Synchronises KnowHub's resources and our tools."""
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -15,7 +15,7 @@ from workflows.inputs import input_of
 class SyncKnowHub:
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> KnowHubSync:
-        """Takes a `SyncRequest` as plain JSON; what is none fails at once. A KnowHub that is away is a result: the schedule comes again."""
+        """Takes a `SyncRequest` as plain JSON; invalid input fails at once. If KnowHub is away, the result says so."""
         request = input_of(SyncRequest, given, surplus)
         try:
             done = await workflow.execute_activity(stubs.sync_knowhub, request, **options.sync_knowhub())

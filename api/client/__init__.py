@@ -1,1 +1,1 @@
-"""The client that stands behind the routes: it refuses what cannot be recorded, and answers as soon as the record is there."""
+"""The clients behind the routes. They refuse calls that cannot be recorded, and answer as soon as the record is written."""

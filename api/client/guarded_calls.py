@@ -1,14 +1,14 @@
-"""Calls that are refused at once while they could not be recorded."""
+"""A client that refuses calls while they cannot be recorded."""
 
 import uuid
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from pydantic import JsonValue
 from temporalio.client import Client
 
 from api.client.recording import Recording, UnrecordableError
+from api.json_object import JsonObject
 from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
@@ -23,7 +23,7 @@ from toolagent.core.calls.results import failed
 
 
 class GuardedCalls(ToolAgentClient):
-    """The client of a front door. What was taken before goes on when there is room again."""
+    """The client of a front door. Calls accepted before go on when they can be recorded again."""
 
     def __init__(self, client: Client, recording: Recording, *, patience_s: float) -> None:
         super().__init__(client, patience_s=patience_s)
@@ -41,7 +41,7 @@ class GuardedCalls(ToolAgentClient):
             return await super().start_batch(batch, own)
 
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
-        """As of any client; but how a call ends is not waited for while its end cannot be recorded. It goes on when it can be."""
+        """As of any client, but raises while the end of the call cannot be recorded. The call goes on when it can."""
         async with self.recorded(call_id, tool_id, looks=True):
             return await super().result(call_id, tool_id)
 
@@ -66,7 +66,7 @@ class GuardedCalls(ToolAgentClient):
 
     @asynccontextmanager
     async def recorded(self, call_id: str, tool_id: str, *, looks: bool = False) -> AsyncGenerator[None]:
-        """Raises CallRefusedError when nothing was asked of Temporal yet, else AnswerPendingError."""
+        """Raises CallRefusedError if nothing was sent to Temporal yet, otherwise AnswerPendingError."""
         try:
             async with self._recording.recorded(looks=looks):
                 yield
@@ -77,9 +77,9 @@ class GuardedCalls(ToolAgentClient):
 
 def _error(error: UnrecordableError) -> ToolError:
     if error.was_sent:
-        message, details = "Whether it was taken can be asked for by its id.", dict[str, JsonValue]()
+        message, details = "Whether it was taken can be asked for by its id.", JsonObject()
     else:
-        message, details = "Nothing was done; ask again when the operator has seen to it.", dict[str, JsonValue](sent=False)
+        message, details = "Nothing was done; ask again when the operator has seen to it.", JsonObject(sent=False)
     return ToolError(
         type=ErrorType.UNAVAILABLE, message=f"Calls cannot be recorded now. {error} {message}", details={"cause": error.cause, **details}
     )

@@ -1,4 +1,4 @@
-"""The client of a front door with a lane: short calls go there, all others have a workflow of their own."""
+"""The client of a front door with a lane for short calls. All other calls have a workflow each."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -7,44 +7,29 @@ from contextlib import asynccontextmanager, contextmanager
 from api.client.guarded_calls import GuardedCalls
 from api.ports import LaneDoor
 from toolagent.client.call_ids import new_call_id
-from toolagent.client.chats import Chats
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
-from toolagent.client.handles import BatchHandle, CallHandle
-from toolagent.client.making import Making
-from toolagent.client.sessions import Sessions
-from toolagent.contracts.batches import BatchEnd, ToolBatch
-from toolagent.contracts.callbacks import CallbackView
+from toolagent.client.handles import CallHandle
 from toolagent.contracts.calls import ToolCall, ToolResult
-from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskState, TaskView
 from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.calls.lanes import Elsewhere, LanePendingError, LaneRefusedError
 
 _STARTED_S, _LOOK_S = 2.0, 0.05
-"""How long a call that is to end may take to get the workflow that is told so, and how often it is looked for."""
+"""How long a cancelled call of another door may take to get a workflow, and the pause between two looks for that."""
 
 
 class LaneCalls:
-    """`calls` is the client for calls with a workflow of their own. Raises as that one does."""
+    """`calls` makes the calls that have a workflow. All methods raise as those of `calls`."""
 
     def __init__(self, calls: GuardedCalls, door: LaneDoor) -> None:
         self._calls, self._door = calls, door
-
-    @property
-    def making(self) -> Making:
-        return self._calls.making
-
-    @property
-    def chats(self) -> Chats:
-        return self._calls.chats
-
-    @property
-    def sessions(self) -> Sessions:
-        return self._calls.sessions
+        self.making, self.chats, self.sessions = calls.making, calls.chats, calls.sessions
+        self.callback, self.control = calls.callback, calls.control
+        self.start_batch, self.batch, self.batch_end = calls.start_batch, calls.batch, calls.batch_end
 
     async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:
-        """Make the call and wait for its result. `is_new`: nobody else has this id. Raises CallRefusedError, AnswerPendingError."""
+        """The result of the call. `is_new`: no other call has this id. Raises CallRefusedError, AnswerPendingError."""
         own, has_own = _id_of(call, call_id)
         is_new = has_own or (is_new and call.idempotency_key is None)
         with _answered():
@@ -70,27 +55,27 @@ class LaneCalls:
             return await self._calls.start(call, own)
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
-        """How far a call is; None when it has no workflow, and no door has it in hand. Raises AnswerPendingError."""
+        """The state of a call; None if it has no workflow, and no door is making it. Raises AnswerPendingError."""
         view = await self._calls.task(call_id, workflow_id)
         if view is None and (tool_id := await self._door.tool_in_hand(call_id)) is not None:
             return TaskView(task_id=call_id, status=TaskState.RUNNING, tool_id=tool_id)
         return view
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        """Ask a call to end; False when nobody has it. One that has ended stays as it is. Raises AnswerPendingError."""
+        """Ask a call to end; False if no door or workflow has it. An ended call stays as it is. Raises AnswerPendingError."""
         try:
             if await self._door.cancel(call_id):
                 return True
-            # A door that makes it looks at its claim more often than it hears from Temporal, which may be away.
+            # A door that makes the call sees its claim sooner than a message by Temporal, which may be away.
             is_claimed = await self._door.cancel_elsewhere(call_id)
         except StoreUnavailableError:
-            # So may the database be: what has a workflow is told all the same.
+            # The call may have a workflow, which is told also while the database is away.
             await self._calls.cancel(call_id, workflow_id)
             raise
         is_told = await self._calls.cancel(call_id, workflow_id)
         if is_told or not is_claimed:
             return is_told
-        # Another door has it: the call ends soon, or has a workflow soon.
+        # Another door has the call: it ends soon, or gets a workflow soon.
         for _ in range(round(_STARTED_S / _LOOK_S)):
             await asyncio.sleep(_LOOK_S)
             if await self._calls.cancel(call_id) or await self._door.tool_in_hand(call_id) is None:
@@ -99,7 +84,7 @@ class LaneCalls:
 
     @asynccontextmanager
     async def _accepted(self, call_id: str | None, claimed_at: str) -> AsyncGenerator[None]:
-        """Who is refused in the block has nothing accepted; what was accepted earlier goes on."""
+        """Withdraws the claim of a call that is refused in the block. Calls accepted earlier go on."""
         try:
             yield
         except CallRefusedError:
@@ -107,24 +92,9 @@ class LaneCalls:
                 await self._door.withdraw(call_id, claimed_at)
             raise
 
-    async def callback(self, task_id: str) -> CallbackView | None:
-        return await self._calls.callback(task_id)
-
-    async def start_batch(self, batch: ToolBatch, batch_id: str | None = None) -> BatchHandle:
-        return await self._calls.start_batch(batch, batch_id)
-
-    def batch(self, batch_id: str) -> BatchHandle:
-        return self._calls.batch(batch_id)
-
-    async def batch_end(self, batch_id: str) -> BatchEnd:
-        return await self._calls.batch_end(batch_id)
-
-    async def control(self, control: ToolControl) -> ToolRoute:
-        return await self._calls.control(control)
-
 
 def _id_of(call: ToolCall, call_id: str | None) -> tuple[str, bool]:
-    """The id of the call, and whether nobody else can have it."""
+    """The id of the call, and whether the id is new."""
     keyed = keyed_call_id(call)
     return keyed or call_id or new_call_id(), keyed is None and call_id is None
 

@@ -1,4 +1,4 @@
-"""Answering a waiting caller as soon as the record of the call is committed, when that happens in this very process."""
+"""A client that answers as soon as this process has committed the record of the call."""
 
 import asyncio
 import logging
@@ -16,17 +16,17 @@ from toolagent.core.calls.idempotency import keyed_call_id
 _LOGGER = logging.getLogger(__name__)
 
 _ELSEWHERE_S = 0.1
-"""After this long Temporal is asked too: the call may be settled on another host, or may have ended before."""
+"""After this time, Temporal is asked too: the call may have been settled on another host, or ended before."""
 
 MOST_AHEAD = 16
-"""So many calls may be answered before their workflows have ended. Callers who come faster than workflows end have to be held back
-by something, or the workflows that wait would become ever more: beyond this they wait for the end."""
+"""The most calls that are answered before their workflows end. Other callers wait for the end of their workflow: otherwise, if calls came
+faster than workflows end, open workflows would pile up."""
 
 
 class PromptCalls(GuardedCalls):
-    """The client of the front door where a worker shares its process. To be closed with `close`.
+    """The client of a front door in the process of a worker. It must be closed with `close`.
 
-    The end of the workflow itself is some round trips later; nobody has to wait for these, since the record decides.
+    A workflow ends some round trips after its record is written. Callers need not wait for that, because the record decides.
     """
 
     def __init__(self, client: Client, settled: Settled, recording: Recording, *, patience_s: float) -> None:
@@ -38,11 +38,11 @@ class PromptCalls(GuardedCalls):
 
     @property
     def ahead(self) -> int:
-        """Calls that count against `MOST_AHEAD`: those that may be answered promptly, and those answered whose workflows go on."""
+        """The number of calls that wait for their record, or were answered from it while their workflows go on."""
         return self._asked + len(self._ending)
 
     async def run(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> ToolResult:
-        """Make the call and wait for its result. Raises CallRefusedError, AnswerPendingError."""
+        """The result of the call. Raises CallRefusedError, AnswerPendingError."""
         if self.ahead >= MOST_AHEAD:
             return await super().run(call, call_id, is_new=is_new)
         call_id = keyed_call_id(call) or call_id
@@ -53,7 +53,7 @@ class PromptCalls(GuardedCalls):
             self._asked -= 1
 
     async def close(self) -> None:
-        """Calls that are still to be answered go on; nobody looks any more how the workflows of the others end."""
+        """Stop waiting for the workflows of answered calls. Other calls go on."""
         self._is_closed = True
         tasks = [*self._ending]
         for task in tasks:
@@ -79,7 +79,7 @@ class PromptCalls(GuardedCalls):
         return settled.result()
 
     def _see_ended(self, ended: asyncio.Task[ToolResult]) -> None:
-        """The caller has its result, and nothing can change it; but who runs the service has to know what went wrong after it."""
+        """Log a workflow that failed after its call was answered."""
         call_id = self._ending.pop(ended)
         if ended.cancelled() or (error := ended.exception()) is None:
             return

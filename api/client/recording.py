@@ -1,27 +1,28 @@
-"""Whether calls can be recorded: looked at all the time, so that one which cannot be is refused at once instead of hanging."""
+"""Watches whether calls can be recorded, so that a call is refused at once instead of hanging."""
 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import structlog
 
 from api.views.readiness import Remembered
+from engine.beside import beside
 from toolagent.core.failures import StoreUnwritableError
 
 _LOOK_S = 0.5
 _ROOM_KNOWN_S = 0.05
-"""How long a look that found room counts. Hundreds of calls a second would each make one."""
+"""How long room found on the disks is taken for granted: hundreds of calls a second would each look."""
 
 _CALM_S = 5.0
-"""How often everything is written to while all is well."""
+"""Pause between two checks while all is well."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class UnrecordableError(Exception):
-    """Calls cannot be recorded now. `was_sent`: what was asked may have been taken before that was known."""
+    """Calls cannot be recorded now. `was_sent`: the request may have been accepted before that was known."""
 
     def __init__(self, cause: str, told: str, *, was_sent: bool) -> None:
         super().__init__(told)
@@ -29,9 +30,9 @@ class UnrecordableError(Exception):
 
 
 class Recording:
-    """`checks` write where calls are recorded; what they found for /health counts too. `require_room` looks at the disks of these.
+    """`checks` write to the places where calls are recorded; their outcomes for /health count too. `require_room` checks the disks there.
 
-    They raise StoreUnwritableError. What is away for a moment is waited for, as ever.
+    Both raise StoreUnwritableError. A database or server that is away for a moment is waited for, as always.
     """
 
     def __init__(self, checks: Sequence[Remembered], require_room: Callable[[], None]) -> None:
@@ -42,15 +43,15 @@ class Recording:
         self._bounds: set[asyncio.Timeout] = set()
 
     def require(self) -> None:
-        """Raises UnrecordableError. While there is room, its disks are looked at twenty times a second at most."""
+        """Raises UnrecordableError. While there is room, looks at the disks at most twenty times a second."""
         if (failure := self._now()) is not None:
             raise UnrecordableError(failure.cause, failure.told, was_sent=False)
 
     @asynccontextmanager
     async def recorded(self, *, looks: bool = False) -> AsyncGenerator[None]:
-        """For what has an answer soon. Raises UnrecordableError, also when it turns out while the block waits.
+        """For requests with a quick answer. Raises UnrecordableError, also if recording fails while the block waits.
 
-        What only `looks` is tried all the same, for a moment: it may need no writing.
+        A request that only `looks` is tried for a moment: it may need no writing.
         """
         if not looks:
             self.require()
@@ -71,13 +72,8 @@ class Recording:
     @asynccontextmanager
     async def watched(self) -> AsyncGenerator[None]:
         """Look until the block ends."""
-        task = asyncio.create_task(self._watch(), name="watch recording")
-        try:
+        async with beside("watch recording", self._watch()):
             yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def _watch(self) -> None:
         written = time.monotonic()

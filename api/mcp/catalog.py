@@ -1,4 +1,4 @@
-"""The tools as MCP clients see them, remembered until the catalog changes."""
+"""The tools as MCP clients see them, cached until the catalog changes."""
 
 import asyncio
 import base64
@@ -13,8 +13,8 @@ from mcp import MCPError
 from mcp_types import INVALID_PARAMS, PaginatedRequestParams
 from pydantic import JsonValue
 
-from api.catalog_ports import Registry
-from api.ports import Groups
+from api.json_object import JsonObject
+from api.ports import Groups, Registry
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import ToolStatus
@@ -26,12 +26,12 @@ from toolagent.core.formats.schemas import UnsuitableTool, object_schema
 PAGE = 100
 
 _FRESH_S = 1.0
-"""How old the number of the catalog may be that an answer is made of."""
+"""How old the number of the catalog behind an answer may be."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which tools a client wants to see: what its URL says. `search`: none of them, but the three tools that find and call them."""
+    """The tools that a client's URL selects. `search`: the client sees three tools that find and call these instead."""
 
     tag: str | None = None
     namespace: str | None = None
@@ -45,7 +45,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The active tools at one number of the catalog, by id. `names` are the ids of all tools by the names that clients call them by."""
+    """The active tools at one number of the catalog, by id. `names` has the ids of all tools by the names that clients use."""
 
     number: int
     entries: Mapping[str, ToolEntry] = field(default_factory=dict[str, ToolEntry])
@@ -56,13 +56,13 @@ class Snapshot:
     """The active version of each."""
 
     def named(self, name: str) -> ToolEntry | None:
-        """A tool by its name; by its id where that is the name of no other."""
+        """A tool by its name, or by its id if no other tool has that name."""
         tool_id = tool_id_of(name, self.names)
         return self.entries.get(tool_id or name) if tool_id or not can_be_name(name) else None
 
 
 class ToolCatalog:
-    """`number` tells when tools change. All methods that wait raise StoreUnavailableError."""
+    """`number` changes with the tools. All async methods raise StoreUnavailableError."""
 
     def __init__(self, registry: Registry, groups: Groups, number: Callable[[], Awaitable[int]]) -> None:
         self._registry, self._groups, self._number = registry, groups, number
@@ -71,7 +71,7 @@ class ToolCatalog:
         self._turn = asyncio.Lock()
 
     async def now(self, max_age_s: float = _FRESH_S) -> Snapshot:
-        """The tools as they were at most so many seconds ago. Those who ask at once share one look."""
+        """The tools as they were at most `max_age_s` ago. Concurrent callers share one look."""
         oldest = time.monotonic() - max_age_s
         if self._looked_at > oldest:
             return self._snapshot
@@ -79,12 +79,12 @@ class ToolCatalog:
             if self._looked_at <= oldest:
                 began_at = time.monotonic()
                 if (number := await self._number()) != self._snapshot.number:
-                    await self._load(number)
+                    self._snapshot = await asyncio.to_thread(_snapshot_of, number, await self._registry.list_entries())
                 self._looked_at = began_at
         return self._snapshot
 
     async def find(self, name: str) -> ToolEntry | None:
-        """A tool by its name or id. One that is not known may have come just now: all are loaded anew only if it is there."""
+        """A tool by its name or id. An unknown one may be new: if it exists, all tools are loaded again."""
         if (entry := (await self.now()).named(name)) is not None:
             return entry
         for tool_id in dict.fromkeys((name, name.replace("__", ":"))):
@@ -93,12 +93,12 @@ class ToolCatalog:
         return None
 
     def input_schema(self, name: str) -> Mapping[str, JsonValue] | None:
-        """What is remembered of a tool's parameters; None for one that is not."""
+        """The schema of a tool's parameters in the cache; None for an unknown tool."""
         entry = self._snapshot.named(name)
         return object_schema(entry.manifest.input_schema) if entry else None
 
-    async def page(self, selection: Selection, cursor: str | None) -> tuple[list[dict[str, JsonValue]], str | None]:
-        """Tools in MCP's form, and the cursor of those that follow. Raises MCPError for a cursor that is none of ours."""
+    async def page(self, selection: Selection, cursor: str | None) -> tuple[list[JsonObject], str | None]:
+        """Tools in MCP's form, and the cursor of the next page. Raises MCPError for an invalid cursor."""
         snapshot = await self.now(0.0)
         ids = await self._selected(snapshot, selection)
         start = bisect_right(ids, _tool_before(cursor)) if cursor is not None else 0
@@ -106,7 +106,7 @@ class ToolCatalog:
         tools = [as_mcp(snapshot.entries[tool_id].manifest, snapshot.called[tool_id]) for tool_id in shown]
         return tools, cursor_after(shown[-1]) if start + PAGE < len(ids) else None
 
-    def listed(self, entry: ToolEntry) -> dict[str, JsonValue]:
+    def listed(self, entry: ToolEntry) -> JsonObject:
         """One tool in MCP's form."""
         return as_mcp(entry.manifest, self._snapshot.called.get(entry.manifest.tool_id, entry.manifest.tool_id))
 
@@ -131,14 +131,10 @@ class ToolCatalog:
         group = await self._groups.get(group_id)
         return group.all_tool_ids if group else frozenset()
 
-    async def _load(self, number: int) -> None:
-        entries = await self._registry.list_entries()
-        self._snapshot = await asyncio.to_thread(_snapshot_of, number, entries)
-
 
 def _snapshot_of(number: int, entries: Sequence[ToolEntry]) -> Snapshot:
     offered = {entry.manifest.tool_id: entry for entry in entries if _is_offered(entry)}
-    # Of all tools, as in `GET /tools?format=`: a tool that is switched off keeps its name.
+    # The names of all tools, as in `GET /tools?format=`: a deactivated tool keeps its name.
     names = vendor_names(entry.manifest.tool_id for entry in entries)
     called = {tool_id: name for name, tool_id in names.items()}
     versions = {tool_id: entry.manifest.version for tool_id, entry in offered.items()}
@@ -146,23 +142,23 @@ def _snapshot_of(number: int, entries: Sequence[ToolEntry]) -> Snapshot:
 
 
 def refuse_cursor(params: PaginatedRequestParams | None) -> None:
-    """Of a listing that has one page. Raises MCPError."""
+    """Raises MCPError for a cursor in a listing of one page."""
     if params is not None and params.cursor is not None:
         raise no_cursor()
 
 
 def no_cursor() -> MCPError:
-    """The error of a cursor that this server did not give."""
+    """The error for a cursor that this server did not give."""
     return MCPError(INVALID_PARAMS, "cursor: it is none that this server gave. List again without one.")
 
 
 def cursor_after(item: str) -> str:
-    """The cursor of what follows this item."""
+    """The cursor of the items after this one."""
     return base64.urlsafe_b64encode(item.encode()).decode()
 
 
 def item_before(cursor: str) -> str:
-    """What `cursor_after` was given; empty for a cursor that is none."""
+    """The item that `cursor_after` was given; empty for an invalid cursor."""
     try:
         return base64.b64decode(cursor.encode("ascii"), b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
@@ -170,7 +166,7 @@ def item_before(cursor: str) -> str:
 
 
 def _is_offered(entry: ToolEntry) -> bool:
-    """Only what can be called, with parameters that MCP has a form for."""
+    """Whether the tool can be called, with parameters that MCP can describe."""
     if entry.manifest.status is not ToolStatus.ACTIVE:
         return False
     try:

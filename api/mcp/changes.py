@@ -1,4 +1,4 @@
-"""What changes, for those who listen: the tools, the groups that are prompts."""
+"""Tells listening clients of changes of tools and groups."""
 
 import asyncio
 import hashlib
@@ -21,6 +21,7 @@ from pydantic import JsonValue
 
 from api.mcp.catalog import ToolCatalog
 from api.ports import Groups
+from engine.beside import beside
 from toolagent.core.failures import StoreUnavailableError
 
 TOOL_URI = "toolagent://tools/"
@@ -28,12 +29,12 @@ TOOL_URI = "toolagent://tools/"
 _LOOK_S = 1.0
 _MOST_SAID = 256
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The state of what is listed. `event_id` is by what a client says which one it knows."""
+    """The state of the lists. A client names the state that it knows by `event_id`."""
 
     catalog: int
     groups: str
@@ -50,7 +51,7 @@ class Standing:
 
 
 class Changes:
-    """Looks again and again while a client listens."""
+    """Looks for changes while a client listens."""
 
     def __init__(self, catalog: ToolCatalog, groups: Groups) -> None:
         self._catalog, self._groups = catalog, groups
@@ -63,17 +64,17 @@ class Changes:
         self._said: asyncio.Queue[ServerEvent] = asyncio.Queue(_MOST_SAID)
 
     async def after(self, known: Standing) -> Standing:
-        """Another state than this one, as soon as there is one."""
+        """The state, as soon as it is another than `known`."""
         while self._standing is None or self._standing == known:
             await self._changed.wait()
         return self._standing
 
     async def versions(self) -> Mapping[str, str]:
-        """The active version of each tool; all who ask share it. Raises StoreUnavailableError."""
+        """The active version of each tool. Raises StoreUnavailableError."""
         return (await self._catalog.now()).versions
 
     def note(self, method: str, params: Mapping[str, JsonValue]) -> None:
-        """A registered server says that something of it has changed."""
+        """Note the notification of a registered server that something has changed there."""
         event = event_from_wire(method, params)
         if event is not None and not isinstance(event, ToolsListChanged):
             with suppress(asyncio.QueueFull):
@@ -85,24 +86,18 @@ class Changes:
 
     @asynccontextmanager
     async def watched(self) -> AsyncGenerator[None]:
-        works = (self._watch(), self._publish())
-        tasks = [asyncio.create_task(work, name="watch what MCP clients are told of") for work in works]
-        try:
+        async with beside("watch what MCP clients are told of", self._watch(), self._publish()):
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     @asynccontextmanager
     async def heard(self) -> AsyncGenerator[tuple[Standing, Mapping[str, str]]]:
-        """While a client listens: only then anything is looked at. The state from which on it hears, and the versions of tools in it.
+        """Look for changes while a client listens. Yields the state from which on it hears, and the versions of tools in it.
 
         Raises StoreUnavailableError.
         """
         async with self._turn:
             if not self._listeners:
-                # What changed while no client listened is told to none.
+                # Changes while no client listened are not told.
                 self._standing = None
             now = await self._look()
             self._listeners += 1

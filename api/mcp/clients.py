@@ -1,4 +1,4 @@
-"""Who an MCP client is, and what it says it can do."""
+"""The identity of an MCP client, and its declared capabilities."""
 
 import hashlib
 import json
@@ -12,19 +12,20 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import JsonValue
 
 from api.forms import NO_CONTROLS
+from api.json_object import JsonObject
 from api.mcp.visit import Ctx, Visit
 from toolagent.contracts.call_messages import Answer, Elicitation, Listener, LogLevel
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
 
 TASKS = "io.modelcontextprotocol/tasks"
-"""The extension of revision 2026-07-28 for calls that take long."""
+"""The extension of revision 2026-07-28 for long calls."""
 
 IDEMPOTENCY_KEY = "toolagent/idempotency_key"
-"""In `_meta` of a request: the idempotency key of the call."""
+"""The key of a call's idempotency key in `_meta` of a request."""
 
 CALLER_ID = "toolagent/caller_id"
-"""In `_meta` of a request: who calls, as `caller.caller_id` of a call over HTTP."""
+"""The key of the caller's id in `_meta` of a request, as `caller.caller_id` of a call over HTTP."""
 
 _USUAL_LEVEL = LogLevel.INFO
 _LONGEST = 200
@@ -33,15 +34,15 @@ _MODES: tuple[Elicitation, ...] = ("form", "url")
 
 
 def is_modern(ctx: Ctx) -> bool:
-    """Whether the request is of a revision without sessions."""
+    """Whether the request uses a revision without sessions."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
 def capabilities_of(ctx: Ctx) -> Mapping[str, JsonValue]:
-    """What the client declared: with its request, or when its session began."""
+    """The capabilities that the client declared, with its request or at the begin of its session."""
     if is_modern(ctx):
         told = (ctx.meta or {}).get(CLIENT_CAPABILITIES_META_KEY)
-        return cast("dict[str, JsonValue]", told) if isinstance(told, dict) else {}
+        return cast("JsonObject", told) if isinstance(told, dict) else {}
     declared = ctx.session.client_capabilities
     return declared.model_dump(mode="json", by_alias=True, exclude_none=True) if declared is not None else {}
 
@@ -52,7 +53,7 @@ def has_tasks(ctx: Ctx) -> bool:
 
 
 def caller_of(ctx: Ctx, visit: Visit) -> Caller:
-    """The conversation is the session, where there is one. Raises MCPError for a caller id that is none."""
+    """The caller; its conversation is the session, if there is one. Raises MCPError for an invalid caller id."""
     client = ctx.session.client_params
     name = client.client_info.name.strip()[:_LONGEST] if client is not None else ""
     kind = "conversation_agent" if visit.session is not None else "direct"
@@ -72,9 +73,9 @@ def _said_caller(ctx: Ctx) -> str | None:
 
 
 def own_key(ctx: Ctx, visit: Visit, key: str) -> str:
-    """The idempotency key as its caller has it.
+    """The idempotency key of a call.
 
-    Sessions share none, unless they say that they are of one caller: `clientInfo.name` is that of a program, which many run.
+    Sessions have separate keys, unless they name their caller: `clientInfo.name` names a program, which many callers use.
     """
     if visit.session is None or _said_caller(ctx) is not None:
         return key
@@ -82,13 +83,13 @@ def own_key(ctx: Ctx, visit: Visit, key: str) -> str:
 
 
 def token_of(ctx: Ctx) -> str | int | None:
-    """With which the client wants to hear of progress; None where it does not."""
+    """The client's token for progress; None if it wants none."""
     token = (ctx.meta or {}).get("progress_token")
     return token if isinstance(token, str | int) else None
 
 
 def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
-    """What the client hears and answers; None where the call is only waited for. Not every source logs and asks."""
+    """What the client hears and answers; None if it only waits. Not every kind of source logs and asks."""
     progress = token_of(ctx) is not None
     if not any(source.traits.asks for source in entry.sources):
         return Listener(progress=True) if progress else None
@@ -98,19 +99,19 @@ def listener_of(ctx: Ctx, visit: Visit, entry: ToolEntry) -> Listener | None:
 
 
 def answering(ctx: Ctx) -> Listener | None:
-    """What the client answers, of a request that is no call: in the newer revision only, which asks in its answers."""
+    """The questions that the client answers outside of calls. Only the newer revision allows them, in its answers."""
     told = capabilities_of(ctx)
     return Listener(answers=answers, elicits=_elicits(told)) if is_modern(ctx) and (answers := _answers(told)) else None
 
 
-def asked_again(asked: dict[str, JsonValue], params: InputResponseRequestParams) -> dict[str, JsonValue]:
-    """With the answers that the client gives, and the state that it carries for the server."""
-    again: dict[str, JsonValue] = {} if params.request_state is None else {"requestState": params.request_state}
+def asked_again(asked: JsonObject, params: InputResponseRequestParams) -> JsonObject:
+    """A request with the client's answers, and the state that the client keeps for the server."""
+    again: JsonObject = {} if params.request_state is None else {"requestState": params.request_state}
     return {**asked, **again, **({"inputResponses": responses_of(params)} if params.input_responses else {})}
 
 
-def responses_of(params: InputResponseRequestParams) -> dict[str, JsonValue]:
-    """The answers to questions that the client sent along, by their keys."""
+def responses_of(params: InputResponseRequestParams) -> JsonObject:
+    """The answers in a request, by the keys of their questions."""
     given = params.input_responses or {}
     return {key: answer.model_dump(mode="json", by_alias=True, exclude_none=True) for key, answer in given.items()}
 
@@ -120,7 +121,7 @@ def _answers(told: Mapping[str, JsonValue]) -> tuple[Answer, ...]:
 
 
 def _elicits(told: Mapping[str, JsonValue]) -> tuple[Elicitation, ...]:
-    """A client that names no mode takes forms, as before there were others."""
+    """The modes of elicitation. A client that names none supports forms, as in revisions before there were modes."""
     declared = told.get("elicitation")
     modes: tuple[Elicitation, ...] = tuple(mode for mode in _MODES if isinstance(declared, dict) and declared.get(mode) is not None)
     return modes or ("form",)

@@ -1,4 +1,4 @@
-"""`/mcp`: both revisions of streamable HTTP, told apart by their header."""
+"""`/mcp`: both revisions of streamable HTTP, distinguished by their header."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -75,7 +75,7 @@ class McpDoor:
             self._changes,
         )
         server = make_server(handlers, _VERSION)
-        # The newer revision has no sessions: of the SDK's manager nothing is used but its way for single requests.
+        # The newer revision has no sessions, so the SDK's manager only handles single requests.
         self._manager = StreamableHTTPSessionManager(server, stateless=True)
         resuming = Resuming(following, dependencies.calls, catalog, answers, self._changes, sessions, states, self._watching)
         self._sessions = SessionDoor(
@@ -92,13 +92,13 @@ class McpDoor:
             await stack.enter_async_context(self._changes.watched())
             await stack.enter_async_context(self._watching.looked_after())
             await stack.enter_async_context(self._managed())
-            # A client that is cut off from here on did not cancel anything.
+            # From here on, a client that goes away has not cancelled its request.
             stack.callback(self._stopping.set)
             yield
 
     @asynccontextmanager
     async def _managed(self) -> AsyncGenerator[None]:
-        """The SDK's manager in a task of its own: it has to be left in the one that entered it."""
+        """Runs the SDK's manager in a task of its own, because it must be left by the task that entered it."""
         begun, over = asyncio.Event(), asyncio.Event()
 
         async def manage() -> None:
@@ -149,7 +149,7 @@ class McpDoor:
                 await Response(status_code=405, headers=allowed)(request.scope, request.receive, send)
 
     async def _read(self, request: Request, body: bytes) -> JsonValue:
-        """Raises RpcRefusal for what is no JSON that every reader reads alike."""
+        """Raises RpcRefusal for a body that is not strict JSON."""
         try:
             require_type(request, "application/json")
             return await parsed_json(body, self._max_values)
@@ -160,7 +160,7 @@ class McpDoor:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, for one who reads it too."""
+    """A `receive` that gives the body again."""
     first = True
 
     async def read() -> Message:

@@ -1,4 +1,4 @@
-"""Sessions of the older revision: they stand in the database, and are remembered for moments."""
+"""Sessions of the older revision, kept in the database and cached for moments."""
 
 import secrets
 import time
@@ -7,17 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pydantic import JsonValue
-
+from api.json_object import JsonObject
 from api.ports import McpSessions
 from toolagent_service.contracts.mcp import McpSession
 
 _FRESH_S = 5.0
-"""How long another process may have closed a session before this one sees it."""
+"""How long a session that another process closed may still be open here."""
 
 _TOUCHED_S = 60.0
 _MOST = 1000
-"""Sessions that are remembered; the others are read when they are used."""
+"""The most cached sessions."""
 
 
 @dataclass(slots=True)
@@ -34,7 +33,7 @@ class ClientSessions:
         self._table = table
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
 
-    async def open(self, protocol_version: str, client: dict[str, JsonValue]) -> McpSession:
+    async def open(self, protocol_version: str, client: JsonObject) -> McpSession:
         opened_at = datetime.now(UTC)
         session = McpSession(session_id=secrets.token_hex(16), protocol_version=protocol_version, client=client, opened_at=opened_at)
         await self._table.open(session)
@@ -42,7 +41,7 @@ class ClientSessions:
         return session
 
     async def get(self, session_id: str) -> McpSession | None:
-        """None for one that was closed, has expired or never was."""
+        """None for a session that was closed, has expired or does not exist."""
         known, moment = self._remembered.get(session_id), time.monotonic()
         if known is None or moment - known.read_at > _FRESH_S:
             session = await self._table.get(session_id)
@@ -56,7 +55,7 @@ class ClientSessions:
         return known.session
 
     async def change(self, session_id: str, edit: Callable[[McpSession], McpSession]) -> None:
-        """What is under way at the same time is kept. Nothing happens to a session that was closed."""
+        """Edit a session, beside concurrent edits. A closed session stays closed."""
         session = await self._table.change(session_id, edit)
         if session is None:
             self._remembered.pop(session_id, None)

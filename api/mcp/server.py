@@ -23,8 +23,9 @@ from mcp_types import (
     SubscriptionsListenResult,
 )
 from mcp_types.version import LATEST_HANDSHAKE_VERSION
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
+from api.json_object import JsonObject
 from api.mcp.calls.listing import Listing
 from api.mcp.calls.tasks import Tasks, UpdateTaskParams
 from api.mcp.catalog import ToolCatalog
@@ -48,7 +49,7 @@ _CACHED = ("tools/list", "prompts/list", "resources/list", "resources/templates/
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What answers the methods of MCP."""
+    """The handlers of MCP's methods."""
 
     catalog: ToolCatalog
     listing: Listing
@@ -90,7 +91,7 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
         on_completion=_complete(handlers.prompts.complete),
     )
     server.extensions = {TASKS: {}}
-    # Given at once it is deprecated: the newer revision has no such method.
+    # As an argument of `Server` it is deprecated, because the newer revision has no such method.
     server.add_request_handler("logging/setLevel", SetLevelRequestParams, set_level)
     server.add_request_handler("tasks/list", PaginatedRequestParams, handlers.tasks.list)
     server.add_request_handler("tasks/get", GetTaskRequestParams, handlers.tasks.get)
@@ -102,35 +103,35 @@ def make_server(handlers: Handlers, version: str) -> Server[dict[str, Any]]:
 
 
 def options_of(server: Server[dict[str, Any]]) -> InitializationOptions:
-    """What a session is told at its beginning."""
+    """The options told to a session at its begin."""
     told = NotificationOptions(prompts_changed=True, resources_changed=True, tools_changed=True)
     options = server.create_initialization_options(told, extensions={})
     tasks = ServerTasksCapability.model_validate({"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}})
     return options.model_copy(update={"capabilities": options.capabilities.model_copy(update={"tasks": tasks, "extensions": None})})
 
 
-def _complete(handler: Callable[[Ctx, P], Awaitable[dict[str, JsonValue]]]) -> Callable[[Ctx, P], Awaitable[Any]]:
-    """Results say what they are; the SDK leaves out of older ones what is not theirs."""
+def _complete(handler: Callable[[Ctx, P], Awaitable[JsonObject]]) -> Callable[[Ctx, P], Awaitable[Any]]:
+    """Adds `resultType` to results. The SDK removes it for older revisions."""
 
-    async def answer(ctx: Ctx, params: P) -> dict[str, JsonValue]:
+    async def answer(ctx: Ctx, params: P) -> JsonObject:
         return {"resultType": "complete", **await handler(ctx, params)}
 
     return answer
 
 
 async def _with_named_fault(ctx: Ctx, call_next: CallNext) -> HandlerResult:
-    """Raises MCPError that names the field where the SDK says only that params are invalid."""
+    """Raises MCPError with the name of the invalid field, which the SDK does not tell."""
     try:
         return await call_next(ctx)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        # The SDK checks the message first, and then its params.
+        # The SDK validates the message first, then its params.
         path = ".".join(str(part) for part in first["loc"])
         raise MCPError(INVALID_PARAMS, f"params.{path.removeprefix('params.')}: {first['msg']}") from error
 
 
 async def _with_bounded_token(ctx: Ctx, call_next: CallNext) -> HandlerResult:
-    """Raises MCPError for a `progressToken` that is none: it is kept while its request goes on, and told with all progress."""
+    """Raises MCPError for an invalid `progressToken`. The token is kept while its request goes on, and sent with all progress."""
     meta: object = (ctx.params or {}).get("_meta")
     token: object = cast("dict[str, object]", meta).get("progressToken") if isinstance(meta, dict) else None
     if token is not None and (not isinstance(token, str | int) or isinstance(token, bool) or len(json.dumps(token)) > LONGEST_ID):
@@ -140,7 +141,7 @@ async def _with_bounded_token(ctx: Ctx, call_next: CallNext) -> HandlerResult:
 
 
 def _tasks_of_2025(listing: Listing) -> Any:
-    """A call with `task` is answered with a task, a form that the SDK lets no handler give."""
+    """Answers a call with `task` by a task, because the SDK lets no handler give this answer."""
 
     async def answer(ctx: Ctx, call_next: CallNext) -> HandlerResult:
         wants_task = (ctx.params or {}).get("task") is not None

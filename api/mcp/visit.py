@@ -1,4 +1,4 @@
-"""One request of an MCP client: what its URL narrows, the session it belongs to, and the way back to the client."""
+"""One request of an MCP client: the tools that its URL selects, its session, and the way back to the client."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from toolagent.contracts.call_messages import CallMessage
 from toolagent_service.contracts.mcp import McpSession
 
 Ctx: TypeAlias = ServerRequestContext[Any, Any]
-"""What the SDK hands to a handler."""
+"""The SDK's context of a handler."""
 
 Ask: TypeAlias = Callable[[CallMessage], Awaitable[bool]]
-"""Asks the client; False where a question has to be the answer to its request."""
+"""Asks the client; False if the question must be the answer to its request."""
 
 _KEY = "toolagent.mcp"
 
@@ -27,7 +27,7 @@ async def _ask_nobody(_question: CallMessage) -> bool:
 
 @dataclass(slots=True)
 class Visit:
-    """`session` is of the older revision only. `call_id` is the call that the request has become, `position` its last message told."""
+    """`session` exists in the older revision only. `call_id` is the call of the request, `position` its last message told."""
 
     selection: Selection
     session: McpSession | None = None
@@ -45,12 +45,12 @@ def put_visit(scope: Scope, visit: Visit) -> None:
 
 
 def visit_of(ctx: Ctx) -> Visit:
-    """A request that came by no door of ours has nothing but itself."""
+    """The visit of a request; an empty one if the request did not come through our door."""
     found: object = cast("Request", ctx.request).scope.get(_KEY) if ctx.request is not None else None
     return found if isinstance(found, Visit) else Visit(Selection())
 
 
 def selection_of(request: Request) -> Selection:
-    """What the query of the URL says."""
+    """The selection in the query of the URL."""
     query = request.query_params
     return Selection(query.get("tag"), query.get("namespace"), query.get("group"), search=query.get("mode") == "search")

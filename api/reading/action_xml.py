@@ -1,6 +1,7 @@
-"""XML of strangers, in and out: no DTD, no entity, nothing deep or endless."""
+"""Reads untrusted XML of limited depth and size, without DTDs and entities, and writes observations."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from xml.etree.ElementTree import ParseError
 from xml.sax.saxutils import escape
 
@@ -14,17 +15,17 @@ MAX_DEPTH = 32
 MAX_ELEMENTS = 10_000
 
 _ILLEGAL = {code: "\ufffd" for code in (*range(9), 0xB, 0xC, *range(0xE, 0x20), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000))}
-"""Characters that no XML can hold, not even as references."""
+"""Characters that XML cannot hold, not even as references."""
 
 
+@dataclass(slots=True)
 class _Open:
-    """An element whose end has not come."""
+    """An element before its end tag."""
 
-    def __init__(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self.tag = tag
-        self.attributes = attributes
-        self.text: list[str] = []
-        self.children: list[Element] = []
+    tag: str
+    attributes: Mapping[str, str]
+    text: list[str] = field(default_factory=list[str])
+    children: list[Element] = field(default_factory=list[Element])
 
     def closed(self) -> Element:
         said = self.attributes.get
@@ -32,7 +33,7 @@ class _Open:
 
 
 class _Builder:
-    """What the parser tells of a document."""
+    """Builds elements from the events of the parser."""
 
     def __init__(self) -> None:
         self._open = [_Open("", {})]
@@ -56,12 +57,12 @@ class _Builder:
         self._open[-1].text.append(text)
 
     def close(self) -> Element:
-        """The root; the parser has seen to it that there is one."""
+        """The root, of which the parser ensures that there is one."""
         return self._open[0].children[0]
 
 
 def parsed_element(xml: str) -> Element:
-    """The root of the document. Raises ActionRefused, with line and column where they are known."""
+    """The root of the document. Raises ActionRefused, with line and column if known."""
     builder = _Builder()
     parser = DefusedXMLParser(target=builder, forbid_dtd=True, forbid_entities=True, forbid_external=True)
     try:
@@ -76,7 +77,7 @@ def parsed_element(xml: str) -> Element:
 
 
 def observation_xml(observation: Observation) -> str:
-    """An `<OBSERVATION>` as docs/http.md describes it, with a `<note>` where there is one."""
+    """An `<OBSERVATION>` (see docs/http.md), with its `<note>` if it has one."""
     said = {name: text for name, text in observation.model_dump().items() if text or name != "note"}
     inner = "".join(f"<{name}>{escape(str(text).translate(_ILLEGAL))}</{name}>" for name, text in said.items())
     return f"<OBSERVATION>{inner}</OBSERVATION>"

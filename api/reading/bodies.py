@@ -1,4 +1,4 @@
-"""Request bodies, which refuse what they do not know. What is answered stands in `toolagent.contracts.http`."""
+"""Request bodies, which refuse unknown fields. Answers are in `toolagent.contracts.http`."""
 
 from typing import Annotated
 
@@ -6,6 +6,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.json_schema import SkipJsonSchema
 
 from api.forms import NO_CONTROLS, SOMETHING
+from api.json_object import JsonObject
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, CallMode, ToolCall
 from toolagent.contracts.contract import Contract
@@ -17,10 +18,10 @@ from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.mcp_servers import McpServerName, McpServerSpec
 
 LONGEST_MESSAGE = 8_000
-"""Characters: with its context it may become the description of a task."""
+"""In characters. With its context, a message may become the description of a task."""
 
 STRICT = ConfigDict(extra="forbid", strict=True)
-# A control character is of no use in a name, and NUL is one that databases refuse.
+# Control characters are of no use in a name, and databases refuse NUL.
 _Plain = Field(pattern=NO_CONTROLS)
 _PARAMS: JsonValue = {"text": "春天来了。花开了,燕子也从南方飞回来了。", "max_length": 20}
 
@@ -30,7 +31,7 @@ def strict(*examples: JsonValue) -> ConfigDict:
 
 
 class CallerBody(Caller):
-    """Who asks, and on whose behalf."""
+    """The caller, and the conversation of the call."""
 
     model_config = STRICT
 
@@ -46,7 +47,7 @@ def _in_small_letters(given: object) -> object:
 
 
 AskedTool = Annotated[ToolId, BeforeValidator(_in_small_letters)]
-"""Others write names with capitals, as `LoadImage`: they are looked for like any id, and a group may answer for them."""
+"""A tool's id in any case: other systems write names with capitals, such as `LoadImage`, and a group may answer for them."""
 
 
 class RunToolBody(ToolCall):
@@ -65,7 +66,7 @@ class RunToolBody(ToolCall):
     ] = None
     mode: Annotated[CallMode, Field(strict=False)] = CallMode.SYNC
     caller: CallerBody = CallerBody()  # pyright: ignore[reportIncompatibleVariableOverride] - frozen, so narrowing is sound
-    # Who calls over HTTP only waits.
+    # Over HTTP, a caller only waits.
     listens: SkipJsonSchema[None] = None  # pyright: ignore[reportIncompatibleVariableOverride] - as above
 
 
@@ -75,12 +76,12 @@ class SelectToolBody(Contract):
     model_config = strict({"tool_id": "text_summarizer_api", "params": _PARAMS})
 
     tool_id: AskedTool
-    params: dict[str, JsonValue] = {}
+    params: JsonObject = {}
     stream: bool = False
 
 
 class AgentChatBody(Contract):
-    """What an agent says, in plain words. Of `context`, the texts `task` and `requirements` are read."""
+    """A message of an agent in plain words. Of `context`, the texts `task` and `requirements` are read."""
 
     model_config = strict(
         {"message": "我需要处理图片的工具", "context": {"task": "批量压缩图片"}},
@@ -89,12 +90,12 @@ class AgentChatBody(Contract):
     )
 
     message: Annotated[str, Field(max_length=LONGEST_MESSAGE, pattern=SOMETHING)]
-    context: dict[str, JsonValue] = {}
+    context: JsonObject = {}
     caller: CallerBody = CallerBody()
 
 
 class SearchToolsBody(Contract):
-    """A need in `keyword`, and what the tools have to be. An empty text is no wish, but of a namespace."""
+    """A need in `keyword`, and filters. An empty text is no filter, but an empty namespace selects ids without one."""
 
     model_config = strict({"keyword": "图片", "category": "cv"}, {"keyword": "what song is this", "limit": 5, "detail": "compact"})
 
@@ -113,7 +114,7 @@ class SearchToolsBody(Contract):
 
 
 class RegisterTableBody(Contract):
-    """A table of tools that somebody else keeps."""
+    """A table of tools on another server."""
 
     model_config = strict({"source": "agent_system_x", "tools_url": "https://agent-x.example/api/tools", "api_key": "sk-0123456789"})
 
@@ -155,6 +156,6 @@ class RegisterMcpServerBody(McpServerSpec):
 
 
 class SyncKnowHubBody(SyncRequest):
-    """Whether anything is to be changed."""
+    """A synchronisation; with `dry_run`, only its plan."""
 
     model_config = strict({"dry_run": True})

@@ -2,16 +2,17 @@
 
 from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import Field
 
 from api.forms import SOMETHING
+from api.json_object import JsonObject
 from api.reading.bodies import strict
 from toolagent.contracts.chats import ChatId
 from toolagent.contracts.contract import Contract
 
 
 class ChatBody(Contract):
-    """Something to say. With `stream` the answer comes as server-sent events, while it is written."""
+    """A message. With `stream`, the answer comes as server-sent events while it is written."""
 
     model_config = strict(
         {"message": "有哪些图片处理工具?", "chat_id": "user_A_window_1"},
@@ -24,8 +25,8 @@ class ChatBody(Contract):
 
 
 class ImUseBody(Contract):
-    """The arguments that a model gives to a function."""
+    """The arguments of a function, as a model gives them."""
 
     model_config = strict({"arguments": {"chat_id": "user_A_window_1", "content": "The tool is there."}})
 
-    arguments: dict[str, JsonValue] = {}
+    arguments: JsonObject = {}

@@ -1,4 +1,4 @@
-"""Paths whose parts may hold anything, slashes too: they are matched as they were sent, percent-encoded."""
+"""Paths with any characters in their parts, also slashes. They are matched percent-encoded, as sent."""
 
 from typing import Annotated
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ _CHAT_ID: TypeAdapter[str] = TypeAdapter(ChatId)
 
 
 class EncodedRoute(StrictRoute):
-    """Has parameters of its path matched undecoded. Handlers decode what they take."""
+    """Matches the parameters of its path encoded. Handlers decode them."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         encoded = {**scope, "path": scope["raw_path"].decode("ascii", "replace")} if self.param_convertors else scope
@@ -25,7 +25,7 @@ class EncodedRoute(StrictRoute):
 
 
 async def _decoded(chat_id: Annotated[str, Path(description="Percent-encoded, slashes too: `a/b` is `a%2Fb`.")]) -> str:
-    """Raises Refusal for what is no id of a chat."""
+    """Raises Refusal for an invalid id of a chat."""
     try:
         return _CHAT_ID.validate_python(unquote(chat_id, errors="strict"))
     except UnicodeDecodeError as error:

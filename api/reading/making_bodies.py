@@ -6,11 +6,12 @@ from pydantic import BeforeValidator, Field, JsonValue
 from pydantic_core import PydanticCustomError
 
 from api.forms import NO_NUL, SOMETHING
+from api.json_object import JsonObject
 from api.reading.bodies import CallerBody, strict
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES
 
-# NUL is what no database takes.
+# Databases refuse NUL.
 _Words = Field(max_length=LONGEST_WORDS, pattern=NO_NUL)
 _EXAMPLES: JsonValue = [{"input": {"text": "one two"}, "expected_output": {"words": 2}}]
 _DEPLOY: JsonValue = {
@@ -23,14 +24,14 @@ _BUILD: JsonValue = {"type": "build_tool", "tool_name": "word_counter", "runtime
 
 
 def _object_or_text(given: JsonValue) -> JsonValue:
-    """Told of the field itself; a union would tell of each of its members."""
+    """Refuses other types with one message; a union would report an error for each of its members."""
     if given is not None and not isinstance(given, dict | str):
         raise PydanticCustomError("task_spec", "It must be an object, its JSON text, or prose.")
     return given
 
 
 class CreateToolBody(Contract):
-    """What is wanted. `description` stands in where the specification has none; one of both must be there."""
+    """The wanted tool. `description` is used if the specification has none; one of both is required."""
 
     model_config = strict(
         {"description": "Count the words of a text.", "task_spec": _BUILD},
@@ -41,7 +42,7 @@ class CreateToolBody(Contract):
 
     description: Annotated[str, _Words] = ""
     task_spec: Annotated[
-        dict[str, JsonValue] | str | None,
+        JsonObject | str | None,
         BeforeValidator(_object_or_text),
         Field(
             description="`github_deploy`, `build_tool` or `repair_tool`, as an object or JSON text. Other text is prose: a "
@@ -53,7 +54,7 @@ class CreateToolBody(Contract):
 
 
 class RepairToolBody(Contract):
-    """What is wrong with a tool, as far as it is known."""
+    """The faults of a tool, as far as known."""
 
     model_config = strict({"error": "HTTP 503: Service Unavailable"})
 
@@ -62,12 +63,12 @@ class RepairToolBody(Contract):
     examples: Annotated[
         list[JsonValue], Field(max_length=MOST_EXAMPLES, description="Calls and what has to come of them, as of `/create_tool`.")
     ] = []
-    limits: Annotated[dict[str, JsonValue], Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
+    limits: Annotated[JsonObject, Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
     caller: CallerBody = CallerBody()
 
 
 class RollbackBody(Contract):
-    """Which version is to be left. With it a request that is sent twice goes back once."""
+    """The version to leave. With it, a repeated request goes back once."""
 
     model_config = strict({"from_version": "1.1.0"})
 

@@ -1,4 +1,4 @@
-"""Bodies are what they say they are: JSON that every reader reads alike, or a form."""
+"""Reads bodies strictly: JSON that all readers understand alike, or a form."""
 
 import asyncio
 import inspect
@@ -24,7 +24,7 @@ from toolagent.contracts.http import ProblemField
 from toolagent.core.calls.json_size import MAX_DEPTH, MAX_STARTED_VALUES, excess_of
 
 LARGE_BYTES = 65_536
-"""What is longer is read in a thread, so that others are answered in between."""
+"""Longer bodies are read in a thread, so that other requests are answered meanwhile."""
 
 _RULES = (
     f"JSON here is UTF-8, at most {MAX_DEPTH} levels deep, each name of an object once,"
@@ -32,14 +32,14 @@ _RULES = (
 )
 
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
-"""What may be half of a surrogate pair."""
+"""An escape that may be half of a surrogate pair."""
 
 
 class StrictRoute(APIRoute):
-    """Reads bodies before FastAPI does, which takes NaN, duplicate names and half surrogates for JSON.
+    """Reads JSON bodies itself, because FastAPI accepts NaN, duplicate names and half surrogates.
 
-    A handler without dependencies that answers with a Response is called with what was read here: for FastAPI's dependencies a short
-    call would wait as long as for its tool. Where something is wrong FastAPI reads it again, and says what.
+    Calls a handler without dependencies that returns a Response itself: FastAPI's dependencies would take a short call as long as its
+    tool. If a value is wrong, FastAPI reads the request again and reports the error.
     """
 
     is_plain = False
@@ -78,19 +78,19 @@ class _JsonRequest(Request):
 
 
 def _is_plain(endpoint: Callable[..., object], dependant: Dependant) -> bool:
-    """Whether it takes a body, headers, parts of the path and the request alone, and answers with a Response."""
+    """Whether the handler takes only a body, headers, parts of the path and the request, and returns a Response."""
     signature = inspect.signature(endpoint, eval_str=True)
     known = {field.name for field in (*dependant.body_params, *dependant.path_params, *dependant.header_params)}
     bodies = [field.field_info for field in dependant.body_params]
     takes = {*signature.parameters} == known | ({dependant.request_param_name} if dependant.request_param_name else set[str]())
     answers = inspect.iscoroutinefunction(endpoint) and signature.return_annotation is Response
-    # Dependencies of a route or router stand in no signature.
+    # Dependencies of a route or router are not in the signature.
     takes = takes and not dependant.dependencies
     return takes and answers and len(bodies) == 1 and isinstance(bodies[0], params.Body) and not bodies[0].embed
 
 
 def _given(request: _JsonRequest, dependant: Dependant) -> Mapping[str, object] | None:
-    """What the handler takes, by name; None where something of it is missing or wrong."""
+    """The arguments of the handler; None if one is missing or wrong."""
     given: dict[str, object] = {dependant.request_param_name: request} if dependant.request_param_name else {}
     read = [(field, request.value) for field in dependant.body_params]
     read += [(field, request.path_params.get(field.alias)) for field in dependant.path_params]
@@ -106,12 +106,12 @@ def _given(request: _JsonRequest, dependant: Dependant) -> Mapping[str, object] 
 
 
 async def parsed_json(body: bytes, max_values: int) -> JsonValue:
-    """As `parse_json`, off the loop where it takes long."""
+    """As `parse_json`, in a thread if the body is large."""
     return await asyncio.to_thread(parse_json, body, max_values) if len(body) > LARGE_BYTES else parse_json(body, max_values)
 
 
 def parse_json(body: bytes, max_values: int = MAX_STARTED_VALUES) -> JsonValue:
-    """The value. Raises Refusal, with line and column where they are known."""
+    """The value. Raises Refusal, with line and column if known."""
     excess = excess_of(body, max_values)
     if excess is not None and excess.of == "values":
         raise Refusal(ErrorType.VALIDATION_ERROR, f"The body {excess} (TOOL_AGENT_MAX_VALUES).", details=excess.details)
@@ -120,7 +120,7 @@ def parse_json(body: bytes, max_values: int = MAX_STARTED_VALUES) -> JsonValue:
     try:
         text = body.decode()
         if _HALF.search(text) is not None:
-            from_json(body)  # which tells a half of a pair from a whole one
+            from_json(body)  # raises for half of a pair
         value: JsonValue = _READER.decode(text)
     except ValueError as error:
         raise _malformed(_fault_of(body) or str(error)) from error
@@ -128,7 +128,7 @@ def parse_json(body: bytes, max_values: int = MAX_STARTED_VALUES) -> JsonValue:
 
 
 def _fault_of(body: bytes) -> str:
-    """In the words of a reader that says more than Python's; empty where it finds none."""
+    """The fault in pydantic's words, which say more than Python's; empty if it finds none."""
     try:
         from_json(body, allow_inf_nan=False)
     except ValueError as error:
@@ -161,12 +161,12 @@ def _finite(text: str) -> float:
     return number
 
 
-# Making one takes as long as reading a short body.
+# Made once: making one takes as long as reading a short body.
 _READER = json.JSONDecoder(object_pairs_hook=_unique, parse_float=_finite, parse_constant=_refused)
 
 
 def require_type(request: Request, *wanted: str) -> str:
-    """Which of these media types the body has. Raises Refusal."""
+    """The media type of the body. Raises Refusal if it is not one of these."""
     header = Message()
     given = request.headers.get("content-type")
     if given in wanted:

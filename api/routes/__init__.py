@@ -1,4 +1,4 @@
-"""What the front door serves; a new resource is a module here and a line below."""
+"""The routes of the front door. A new resource is a module here and a line below."""
 
 from api.routes import (
     agent,
@@ -30,7 +30,7 @@ from api.routes import (
 __all__ = ["ROUTERS"]
 
 ROUTERS = (
-    # A request is compared with each before its own: those that are asked most often come first.
+    # Frequent requests first, because a request is compared with each route before its own.
     calls.router,
     groups.router,
     batches.router,

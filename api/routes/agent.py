@@ -1,4 +1,4 @@
-"""What agents ask for in their own words."""
+"""Calls that agents write as `<ACTION>` blocks."""
 
 from fastapi import APIRouter
 from starlette.responses import Response
@@ -57,9 +57,9 @@ _TEXT = {"schema": {"type": "string"}, "example": _ACTION}
     },
 )
 async def agent_action(said: TakenText, dependencies: Injected) -> Response:
-    """The first `<ACTION>` block of the text is called, like `/run_tool`; the text around it is kept as `response_text`.
+    """Calls the tool of the first `<ACTION>` block, like `/run_tool`. `response_text` has the text around the block.
 
-    `mode` and `callback_url` are those of `/run_tool`: in the JSON body, or as attributes of the block. Further blocks are not called,
-    which a `note` says.
+    `mode` and `callback_url` are those of `/run_tool`: in the JSON body, or as attributes of the block. Further blocks are not called; a
+    `note` says so.
     """
     return await action_answer(dependencies, said)

@@ -1,4 +1,4 @@
-"""What agents ask for in plain words."""
+"""Requests of agents in plain words."""
 
 from fastapi import APIRouter
 
@@ -21,8 +21,8 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
     responses=problem_responses(*JSON_BODY, ProblemKind.IDEMPOTENCY_CONFLICT, ProblemKind.REPAIR_RUNNING, ErrorType.UNAVAILABLE),
 )
 async def agent_chat(said: AgentChatBody, dependencies: Injected, idempotency_key: Key = None) -> AgentAnswer:
-    """Which tools there are, how they are used, how far a task is; a clear wish for a tool is submitted, as by `/create_tool`.
+    """Answers questions about tools and tasks. A clear request for a tool is submitted, as by `/create_tool`.
 
-    Chinese is answered in Chinese, anything else in English. Each message stands alone. A repeated wish is one task under the same key.
+    Chinese messages are answered in Chinese, others in English. Each message stands alone. The same key is the same task.
     """
     return await answered(dependencies, said, idempotency_key)

@@ -1,4 +1,4 @@
-"""What sandboxed programs did."""
+"""The audit of sandboxed programs."""
 
 from typing import Annotated
 

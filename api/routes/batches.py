@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from api.batches import TakenBatch, batch_answer
-from api.documentation import JSON_BODY, SUCCESS, problem_responses
+from api.documentation import JSON_BODY, SUCCESS, answer_of, problem_responses
 from api.ports import Injected
 from api.reading.strict_json import StrictRoute
 from toolagent.contracts.batches import BatchResult
@@ -23,20 +23,16 @@ _ENDED = BatchResult(batch_id=_BATCH_ID, total=1, succeeded=1, failed=0, results
     response_model=BatchResult,
     responses={
         **problem_responses(*JSON_BODY),
-        200: {
-            "model": BatchResult,
-            "description": "All calls have ended, in whatever way: each result says how.",
-            "content": {"application/json": {"example": _ENDED.model_dump(mode="json")}},
-        },
-        202: {
-            "model": TaskAccepted,
-            "description": "`mode: async`: the batch goes on under this id (also in `Location`).",
-            "content": {"application/json": {"example": {"task_id": _BATCH_ID, "status": "pending"}}},
-        },
+        200: answer_of("All calls have ended, in whatever way: each result says how.", _ENDED, BatchResult),
+        202: answer_of(
+            "`mode: async`: the batch goes on under this id (also in `Location`).",
+            {"task_id": _BATCH_ID, "status": "pending"},
+            TaskAccepted,
+        ),
         409: {"model": ToolResult, "description": "The idempotency key was used for another batch (`rejected`, `idempotency_conflict`)."},
         503: {"model": ToolResult, "description": f"`{ErrorType.UNAVAILABLE.value}`: the batch goes on, or may; ask for it by its id."},
     },
 )
 async def run_tools(batch: TakenBatch, dependencies: Injected) -> Response:
-    """Each call is a task of its own, `/tasks/{call_id}`. The results come in the order of the calls, 200 even if some failed."""
+    """Each call is a task, `/tasks/{call_id}`. The results are in the order of the calls; the status is 200 also if some failed."""
     return await batch_answer(dependencies, batch)

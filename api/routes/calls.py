@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from api.calls import ChosenId, IdHeader, KeyHeader, Selected, answer, selection, selection_of, take
-from api.documentation import JSON_BODY, SUCCESS, call_responses
+from api.documentation import JSON_BODY, SUCCESS, answer_of, call_responses
 from api.ports import Injected, dependencies_of
 from api.reading.bodies import RunToolBody
 from api.reading.strict_json import StrictRoute
@@ -13,8 +13,6 @@ from toolagent.contracts.http import Selection, TaskAccepted
 
 router = APIRouter(tags=["calls"], route_class=StrictRoute)
 
-_ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
-
 
 @router.post(
     "/run_tool",
@@ -22,11 +20,11 @@ _ACCEPTED = {"task_id": SUCCESS.call_id, "status": "pending"}
     response_model=ToolResult,
     responses={
         **call_responses(ToolResult, SUCCESS, lambda result: result, *JSON_BODY),
-        202: {
-            "model": TaskAccepted,
-            "description": "`mode: async`: the call goes on under this id (also in `Location`).",
-            "content": {"application/json": {"example": _ACCEPTED}},
-        },
+        202: answer_of(
+            "`mode: async`: the call goes on under this id (also in `Location`).",
+            {"task_id": SUCCESS.call_id, "status": "pending"},
+            TaskAccepted,
+        ),
     },
 )
 async def run_tool(body: RunToolBody, request: Request, idempotency_key: KeyHeader = None, x_call_id: IdHeader = None) -> Response:
@@ -42,5 +40,5 @@ async def run_tool(body: RunToolBody, request: Request, idempotency_key: KeyHead
     responses=call_responses(Selection, selection_of(SUCCESS), selection_of, *JSON_BODY),
 )
 async def select_tool(taken: Selected, dependencies: Injected) -> Response:
-    """As `/run_tool`, with the result reduced to status, result and error."""
+    """As `/run_tool`. The answer has only status, result and error."""
     return await selection(dependencies.client, taken)

@@ -8,6 +8,7 @@ from starlette.responses import Response, StreamingResponse
 
 from api.chats import answered, deleted, followed, listed, shown, streamed
 from api.documentation import JSON_BODY, problem_responses
+from api.errors import json_response
 from api.making import Key
 from api.ports import Injected, dependencies_of
 from api.problems import ProblemKind
@@ -40,12 +41,11 @@ id: 3
     },
 )
 async def chat(body: ChatBody, request: Request, idempotency_key: Key = None) -> Response:
-    """Messages of one chat are answered one after the other. What cannot be answered says so in `error`."""
+    """Messages of one chat are answered one after the other. `error` says why a message has no answer."""
     dependencies = dependencies_of(request)  # without `Depends`: see `StrictRoute`
     if body.stream:
         return await streamed(dependencies, body, idempotency_key, request.app.state.streams)
-    reply = await answered(dependencies, body, idempotency_key)
-    return Response(reply.model_dump_json(), media_type="application/json")
+    return json_response(await answered(dependencies, body, idempotency_key))
 
 
 @router.get(
@@ -76,7 +76,7 @@ async def get_chat(
 
 @router.delete("/chats/{chat_id}", summary="Forget a conversation", status_code=204, responses=_OF_A_CHAT)
 async def delete_chat(chat_id: ChatInPath, dependencies: Injected) -> None:
-    """An answer that is being made is given up. Tasks that it began go on."""
+    """An answer under way is cancelled. Tasks that the conversation began go on."""
     await deleted(dependencies, chat_id)
 
 
@@ -90,5 +90,5 @@ async def delete_chat(chat_id: ChatInPath, dependencies: Injected) -> None:
     },
 )
 async def get_chat_events(chat_id: ChatInPath, request: Request, dependencies: Injected, last_event_id: LastEventId = None) -> Response:
-    """`message` for each turn, `chunk` for parts of an answer, `done` for each answer; their `id` is for going on with."""
+    """`message` for each turn, `chunk` for parts of an answer, `done` for each answer. Continue with the `id` of the last event."""
     return await followed(dependencies, chat_id, last_event_id, request.app.state.streams)

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, UNAVAILABLE, problem_responses
 from api.ports import Injected
 from api.problems import ProblemKind
 from api.reading.bodies import RegisterTableBody
@@ -15,9 +15,9 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
 _ONE_TABLE = problem_responses(ProblemKind.TABLE_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
-@router.get("/external_tools", summary="The external tool tables", responses=problem_responses(ErrorType.UNAVAILABLE))
+@router.get("/external_tools", summary="The external tool tables", responses=UNAVAILABLE)
 async def list_external_tools(dependencies: Injected) -> ExternalTables:
-    """By source, each with how its last fetch ended."""
+    """The tables by source, each with the outcome of its last fetch."""
     return await dependencies.tables.list_all()
 
 
@@ -29,17 +29,17 @@ async def list_external_tools(dependencies: Injected) -> ExternalTables:
     ),
 )
 async def register_external_tools(body: RegisterTableBody, dependencies: Injected) -> ExternalTable:
-    """It is fetched at once, and its tools are found and called as `<source>:<id>` from then on. The key becomes a secret."""
+    """The table is fetched at once. Its tools have the ids `<source>:<id>`. The key becomes a secret."""
     return await dependencies.tables.register(body.source, body.tools_url, body.api_key)
 
 
 @router.post("/external_tools/{source}/refresh", summary="Fetch an external tool table again", responses=_ONE_TABLE)
 async def refresh_external_tools(source: str, dependencies: Injected) -> ExternalTable:
-    """Where the fetch fails, the tools of the one before stay, and `error` says why."""
+    """If the fetch fails, the earlier tools stay, and `error` says why."""
     return await dependencies.tables.refresh(source)
 
 
 @router.delete("/external_tools/{source}", summary="Remove an external tool table", responses=_ONE_TABLE)
 async def remove_external_tools(source: str, dependencies: Injected) -> RemovedTable:
-    """Its tools and its key go with it."""
+    """Its tools and its key are removed too."""
     return await dependencies.tables.remove(source)

@@ -32,7 +32,7 @@ router = APIRouter(tags=["files"], route_class=StrictRoute)
     form_limits={"max_files": 1, "max_fields": 0},
 )
 async def post_file(file: Annotated[UploadFile, File(description="One file; its name is kept.")], dependencies: Injected) -> Response:
-    """The `file_id` may stand wherever a tool's parameter has `format: file-path`."""
+    """A tool's parameter with `format: file-path` takes the `file_id`."""
     return await stored(dependencies.files, file)
 
 
@@ -46,7 +46,7 @@ _RANGE = Header(alias="Range", description="One range of bytes: `bytes=0-99`, `b
 
 @router.get("/files/{file_id}", summary="Fetch a file, or a part of it", response_class=StreamingResponse, responses=_ANSWERS)
 async def get_file(file_id: str, request: Request, dependencies: Injected, _range: Annotated[str | None, _RANGE] = None) -> Response:
-    """The `ETag` is the SHA-256 of the bytes, which never change. A request for several ranges is answered with the whole."""
+    """The `ETag` is the SHA-256 of the bytes, which never change. A request for several ranges gets the whole file."""
     return await stored_file(dependencies.files, file_id, request.headers)
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Body, Header
 from starlette.requests import Request
 from starlette.responses import Response
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, UNAVAILABLE, problem_responses
 from api.errors import result_response
 from api.groups import found_group, opened, ran, renewed, sessions_of, shown_session, stopped
 from api.ports import Injected, dependencies_of
@@ -24,7 +24,7 @@ router = APIRouter(tags=["groups"], route_class=StrictRoute)
 _OF_SESSION = (ProblemKind.GROUP_NOT_FOUND, ProblemKind.SESSION_NOT_FOUND, ErrorType.UNAVAILABLE)
 
 
-@router.get("/groups", summary="Tools that are used together", responses=problem_responses(ErrorType.UNAVAILABLE))
+@router.get("/groups", summary="Tools that are used together", responses=UNAVAILABLE)
 async def list_groups(dependencies: Injected) -> GroupListing:
     return GroupListing(groups=await dependencies.groups.list_all())
 
@@ -58,7 +58,7 @@ async def open_session(
         IdempotencyKey | None, Header(alias="Idempotency-Key", description="The same key again is the same session.")
     ] = None,
 ) -> SessionView:
-    """Answers when it is launched (201), or could not be (200, with `state: failed` and `error`). Whatever happens, it is stopped."""
+    """Answers when the session is launched (201), or could not be (200, with `state: failed` and `error`). A launch is always stopped."""
     view = await opened(dependencies, group_id, body or OpenSessionBody(), idempotency_key, request.is_disconnected)
     response.headers["Location"] = f"/groups/{group_id}/sessions/{view.session_id}"
     response.status_code = HTTPStatus.OK if view.state is SessionState.FAILED else HTTPStatus.CREATED
@@ -71,7 +71,7 @@ async def open_session(
     responses=problem_responses(ProblemKind.INVALID_REQUEST, ProblemKind.GROUP_NOT_FOUND, ErrorType.UNAVAILABLE),
 )
 async def list_sessions(group_id: str, dependencies: Injected, living: bool = False) -> SessionListing:
-    """At most a hundred; `living=true` those that have not ended."""
+    """At most a hundred; with `living=true`, only those that have not ended."""
     return SessionListing(sessions=await sessions_of(dependencies, group_id, living=living))
 
 
@@ -87,7 +87,7 @@ async def get_session(group_id: str, session_id: str, dependencies: Injected) ->
     responses=problem_responses(*JSON_BODY, ProblemKind.SESSION_OVER, *_OF_SESSION),
 )
 async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, request: Request) -> Response:
-    """Status and body as of `/run_tool`. A session that is not launched yet is waited for."""
+    """Status and body as of `/run_tool`. Waits until the session is launched."""
     # Without `Depends`: see `StrictRoute`.
     return result_response(await ran(dependencies_of(request), group_id, session_id, body))
 
@@ -98,11 +98,11 @@ async def run_in_session(group_id: str, session_id: str, body: SessionRunBody, r
     responses=problem_responses(ProblemKind.SESSION_OVER, *_OF_SESSION),
 )
 async def renew_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
-    """Its `lease_s` begins anew, as by each run. A session that was opened without a lease stays as it is."""
+    """Its `lease_s` begins again, as by each run. A session without a lease stays as it is."""
     return await renewed(dependencies, group_id, session_id)
 
 
 @router.post("/groups/{group_id}/sessions/{session_id}/stop", summary="Stop a session", responses=problem_responses(*_OF_SESSION))
 async def stop_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
-    """Answers when the provider has confirmed it, at the latest after 30 seconds; the stop goes on. Again, it changes nothing."""
+    """Answers when the provider has confirmed the stop, or after 30 seconds; the stop then goes on. Repeating it changes nothing."""
     return await stopped(dependencies, group_id, session_id)

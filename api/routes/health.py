@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from api.documentation import problem_responses
+from api.documentation import answer_of, problem_responses
 from api.ports import Injected
 from api.views.readiness import health
 from toolagent.contracts.http import Health
@@ -22,13 +22,9 @@ _NOT_READY = Health(status="unavailable", checks={"temporal": "does not answer (
         200: {
             "content": {"application/json": {"example": {"status": "ok", "checks": {"temporal": "ok", "database": "ok", "worker": "ok"}}}}
         },
-        503: {
-            "model": Health,
-            "description": "Something is not ready; its reason says why.",
-            "content": {"application/json": {"example": _NOT_READY.model_dump(mode="json")}},
-        },
+        503: answer_of("Something is not ready; its reason says why.", _NOT_READY, Health),
     },
 )
 async def get_health(dependencies: Injected) -> Response:
-    """Never needs the key. Takes three seconds at most."""
+    """Needs no key. Takes three seconds at most."""
     return await health(dependencies.checks, dependencies.longest_pause(), dependencies.lane_figures())

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Body
 from starlette.responses import Response
 
-from api.documentation import JSON_BODY, problem_responses
+from api.documentation import JSON_BODY, answer_of, problem_responses
 from api.making import TakenRepair, TakenRequest, submitted
 from api.ports import Injected
 from api.problems import ProblemKind
@@ -31,11 +31,7 @@ _BODY_PROBLEMS = (
 
 def _accepted(task_id: str) -> dict[str, object]:
     example = TaskSubmitted(task_id=task_id, status=TaskState.PENDING, message="Task submitted")
-    return {
-        "model": TaskSubmitted,
-        "description": "The task goes on by itself under this id (also in `Location`).",
-        "content": {"application/json": {"example": example.model_dump(mode="json")}},
-    }
+    return answer_of("The task goes on by itself under this id (also in `Location`).", example, TaskSubmitted)
 
 
 @router.post(
@@ -46,7 +42,7 @@ def _accepted(task_id: str) -> dict[str, object]:
     responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("create_a1b2c3d4")},
 )
 async def create_tool(taken: TakenRequest, dependencies: Injected) -> Response:
-    """From a repository, or from what it is to do. What cannot be begun is refused here; what goes wrong later is in the task."""
+    """From a repository, or from a description. Requests that cannot begin are refused; later errors are in the task."""
     return await submitted(dependencies, taken)
 
 
@@ -58,7 +54,7 @@ async def create_tool(taken: TakenRequest, dependencies: Injected) -> Response:
     responses={**problem_responses(*_BODY_PROBLEMS), 202: _accepted("repair_a1b2c3d4")},
 )
 async def repair_tool(taken: TakenRepair, dependencies: Injected) -> Response:
-    """A new version is built beside the old one, which stays until the new one has passed. The body may be left out."""
+    """A new version is built. The old one stays until the new one has passed its checks. The body is optional."""
     return await submitted(dependencies, taken)
 
 
@@ -75,5 +71,5 @@ async def repair_tool(taken: TakenRepair, dependencies: Injected) -> Response:
     ),
 )
 async def roll_back(tool_id: str, dependencies: Injected, body: Annotated[RollbackBody | None, Body()] = None) -> ToolVersions:
-    """The version that is left cannot be called any more (until it is activated); calls that run finish on it. Again goes further back."""
+    """The version left cannot be called until it is activated again; running calls finish on it. Repeating it goes further back."""
     return await rolled_back(dependencies, tool_id, body.from_version if body else None)

@@ -1,4 +1,4 @@
-"""Inputs that a tool is not asked any more."""
+"""Inputs that a tool is not called with any more."""
 
 from typing import Annotated
 
@@ -19,7 +19,7 @@ _ONE_TOOL = problem_responses(ErrorType.TOOL_NOT_FOUND, ProblemKind.INVALID_REQU
 
 @router.get("/tools/{tool_id}/quarantine", summary="Inputs that a tool is not asked any more", responses=_ONE_TOOL)
 async def list_quarantine(tool_id: str, dependencies: Injected) -> Quarantine:
-    """Of all versions, the newest first: twice, the tool's process ended during a call with these parameters."""
+    """Inputs of all versions, the newest first. The tool's process ended twice during a call with these parameters."""
     await found_tool(dependencies, tool_id, dependencies.registry.get)
     return Quarantine(inputs=await dependencies.quarantine.of_tool(tool_id))
 

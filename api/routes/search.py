@@ -22,5 +22,5 @@ router = APIRouter(tags=["tools"], route_class=StrictRoute)
     ),
 )
 async def search_tools(wanted: SearchToolsBody, dependencies: Injected) -> Matches | BriefMatches:
-    """The best match first: exact ids and names, then what words and meanings find. An empty body object finds all tools."""
+    """The best match first: exact ids and names, then matches by words and meanings. An empty body object finds all tools."""
     return await matches_for(dependencies, wanted)

@@ -1,4 +1,4 @@
-"""Following, cancelling and speaking to what goes on by itself: calls, batches, and tasks that make or repair tools."""
+"""Tasks: calls, batches, and jobs that make or repair tools, followed, cancelled and sent messages."""
 
 from typing import Annotated, Literal
 
@@ -55,7 +55,7 @@ async def list_tasks(
 
 @router.get("/tasks/{task_id}", summary="How far a task is, and its result once it has ended", responses=_RESPONSES)
 async def get_task(task_id: str, dependencies: Injected) -> Task | MakingTask:
-    """Of a call or batch: its result. Of a task that makes or repairs a tool: its stages, cost, log and evidence."""
+    """A call or batch has its result; a task that makes or repairs a tool has its stages, cost, log and evidence."""
     return await (making_task if is_making(task_id) else task_with_events)(dependencies, task_id)
 
 
@@ -66,7 +66,7 @@ async def get_task(task_id: str, dependencies: Injected) -> Task | MakingTask:
     responses={**_RESPONSES, 202: {"model": Task | MakingTask, "description": "It was asked to end, and does so a little later."}},
 )
 async def cancel_task(task_id: str, dependencies: Injected) -> Response:
-    """One that has ended stays as it is. A task that makes a tool takes away what it has made so far."""
+    """An ended task stays as it is. A task that makes a tool removes what it has made so far."""
     return await (cancelled_making if is_making(task_id) else cancelled_task)(dependencies, task_id)
 
 
@@ -86,7 +86,7 @@ async def cancel_task(task_id: str, dependencies: Injected) -> Response:
     ),
 )
 async def post_message(task_id: str, message: MessageBody, dependencies: Injected, idempotency_key: Key = None) -> TaskNote:
-    """Guidance: the agent reads it before its next turn. Answers with the line of the log that it became."""
+    """Guidance that the agent reads before its next turn. The answer is the line in the log."""
     return await spoken_to(dependencies, task_id, message.text, idempotency_key)
 
 
@@ -101,5 +101,5 @@ async def post_message(task_id: str, message: MessageBody, dependencies: Injecte
     },
 )
 async def get_events(task_id: str, request: Request, dependencies: Injected, last_event_id: LastEventId = None) -> Response:
-    """`note` for each line of the log (its `id` is for going on with), `task` whenever the task has changed. Ends when the task has."""
+    """`note` for each line of the log (continue with its `id`), `task` for each change of the task. Ends with the task."""
     return await followed(dependencies, task_id, last_event_id, request.app.state.streams)

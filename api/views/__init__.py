@@ -1,1 +1,1 @@
-"""What is shown: tools, versions, tasks, files, and how the service is."""
+"""Shows and changes tools, versions, tasks and files, and shows the state of the service."""

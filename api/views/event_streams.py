@@ -1,4 +1,4 @@
-"""Streams of server-sent events: their form, and how many of them may be open at once."""
+"""Streams of server-sent events, and the limit for open ones."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ LastEventId = Annotated[
 RETRY_MS = 1_000
 HEARTBEAT_S = 5.0
 MOST_OPEN = 1_024
-"""In one process: each of them asks the database again and again. MCP clients have as many of their own."""
+"""The limit for one process, because each stream asks the database again and again. MCP clients have their own limit, of the same size."""
 
 _HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 _RETRY = {"Retry-After": "5"}
@@ -27,13 +27,13 @@ _MOST_DIGITS = 9
 
 
 class EventStreams:
-    """Those of one front door. They end when `stopping` is set, and their clients connect again."""
+    """The streams of one front door. They end when `stopping` is set; clients then connect again."""
 
     def __init__(self, stopping: asyncio.Event, most: int = MOST_OPEN) -> None:
         self.stopping, self._most, self._open = stopping, most, 0
 
     def require_room(self) -> None:
-        """Raises Refusal (503) while as many are open as there may be."""
+        """Raises Refusal (503) if the most streams are open."""
         if self._open >= self._most:
             told = f"{self._most:,} event streams are open at this front door. Try again later, or ask without a stream."
             raise Refusal(ErrorType.UNAVAILABLE, told, headers=_RETRY)
@@ -42,7 +42,7 @@ class EventStreams:
         return EventSourceResponse(self._counted(events), headers=_HEADERS)
 
     async def pause(self, seconds: float) -> None:
-        """At most so long: it ends when the service stops."""
+        """Sleep; ends early if the service stops."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.stopping.wait(), seconds)
 
@@ -57,8 +57,8 @@ class EventStreams:
 
 
 def position_of(last: str | None) -> int:
-    """The position that `Last-Event-ID` names; 0 without one. Raises Refusal."""
-    if last is None or last == "":
+    """The position in `Last-Event-ID`; 0 without it. Raises Refusal."""
+    if not last:
         return 0
     if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
         raise bad_field(LAST_EVENT_ID, "It must be the id of an event of this stream: a number, as it was sent.")

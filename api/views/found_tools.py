@@ -1,10 +1,8 @@
-"""What there is under a tool's id, or the answer that names the nearest ones."""
+"""Look-ups by a tool's id, and the refusal of an unknown one with the nearest ids."""
 
 import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
-
-from pydantic import JsonValue
 
 from api.errors import Refusal
 from api.ports import Dependencies
@@ -18,8 +16,8 @@ FoundT = TypeVar("FoundT")
 
 
 async def found_tool(dependencies: Dependencies, tool_id: str, look_up: Callable[[str], Awaitable[FoundT | None]]) -> FoundT:
-    """What `look_up` finds under this id. Raises Refusal when that is nothing."""
-    # What cannot be an id is not looked up: PostgreSQL fails on a NUL.
+    """What `look_up` finds for this id. Raises Refusal if it finds nothing."""
+    # Only ids are looked up: PostgreSQL fails on a NUL.
     found = await look_up(tool_id) if re.fullmatch(TOOL_ID_PATTERN, tool_id) else None
     if found is None:
         raise await unknown_tool(dependencies, tool_id)
@@ -27,8 +25,7 @@ async def found_tool(dependencies: Dependencies, tool_id: str, look_up: Callable
 
 
 async def unknown_tool(dependencies: Dependencies, tool_id: str) -> Refusal:
-    """Names the nearest ones."""
+    """The refusal with the nearest ids."""
     near = nearest(tool_id[:_MAX_SHOWN], await dependencies.registry.list_ids())
     hint = f"Did you mean {', '.join(near)}?" if near else "GET /tools lists what there is."
-    details: JsonValue = {"nearest": list(near)}
-    return Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:_MAX_SHOWN]!r}. {hint}", details=details)
+    return Refusal(ErrorType.TOOL_NOT_FOUND, f"There is no tool {tool_id[:_MAX_SHOWN]!r}. {hint}", details={"nearest": [*near]})

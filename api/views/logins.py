@@ -1,4 +1,4 @@
-"""What a browser shows that comes back from a login at an MCP server."""
+"""The page that a browser shows after a login at an MCP server."""
 
 from html import escape
 from http import HTTPStatus
@@ -24,6 +24,6 @@ _HEADERS = {
 
 
 def login_page(end: LoginEnd) -> HTMLResponse:
-    """The text of the end is shown as text, whatever is in it."""
+    """The text of the end is escaped."""
     title, status = ("Logged in", HTTPStatus.OK) if end.is_done else ("Not logged in", HTTPStatus.BAD_REQUEST)
     return HTMLResponse(_PAGE.format(title=title, text=escape(end.said)), status, _HEADERS)

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from pydantic import JsonValue
 from starlette.responses import Response
 
-from api.errors import Refusal, bad_field, unanswered
+from api.errors import Refusal, bad_field, json_response, unanswered
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from toolagent.client.failures import MakingUnreachableError
@@ -29,16 +29,17 @@ _UNKNOWN_TO_TEMPORAL = "It was cancelled. Temporal did not know it, so no worker
 async def listing(
     dependencies: Dependencies, status: TaskState | None, kind: str | None, tool_id: str | None, limit: int, before: str | None
 ) -> TaskListing:
-    """Raises Refusal when `before` is no task."""
+    """A page of tasks. Raises Refusal if `before` does not exist."""
     if before is not None and await dependencies.tasks.listed(before) is None:
-        raise _no_page(before)
+        message = f"There is no task {before!r}: give the `next` of the page before, or leave it out to begin with the newest."
+        raise bad_field("before", message)
     found = await dependencies.tasks.page(status=status, spec_type=kind, tool_id=tool_id, limit=limit + 1, before=before)
     page = found[:limit]
     return TaskListing(tasks=page, next=page[-1].task_id if len(found) > limit else None)
 
 
 async def making_task(dependencies: Dependencies, task_id: str) -> MakingTask:
-    """Raises Refusal for a task that nobody knows."""
+    """A task with the end of its log. Raises Refusal for an unknown task."""
     task = await dependencies.tasks.get(task_id) if is_making(task_id) else None
     if task is None:
         raise _unknown(task_id)
@@ -46,7 +47,7 @@ async def making_task(dependencies: Dependencies, task_id: str) -> MakingTask:
 
 
 async def found_task(dependencies: Dependencies, task_id: str) -> ListedTask:
-    """Raises Refusal for a task that nobody knows."""
+    """Raises Refusal for an unknown task."""
     task = await dependencies.tasks.listed(task_id) if is_making(task_id) else None
     if task is None:
         raise _unknown(task_id)
@@ -54,20 +55,20 @@ async def found_task(dependencies: Dependencies, task_id: str) -> ListedTask:
 
 
 async def cancelled_making(dependencies: Dependencies, task_id: str) -> Response:
-    """202 when the task was asked to end, 200 when it had ended before. Raises as `making_task`, and MakingUnreachableError."""
+    """Answers 202 if the task was asked to end, 200 if it had ended before. Raises as `making_task`, and MakingUnreachableError."""
     status = HTTPStatus.OK
     if (await found_task(dependencies, task_id)).ended_at is None:
         status = HTTPStatus.ACCEPTED
         if not await dependencies.client.making.cancel(task_id):
             await dependencies.tasks.settle(task_id, TaskState.CANCELLED, _UNKNOWN_TO_TEMPORAL)
-    return Response((await making_task(dependencies, task_id)).model_dump_json(), status, media_type="application/json")
+    return json_response(await making_task(dependencies, task_id), status)
 
 
 async def spoken_to(dependencies: Dependencies, task_id: str, text: str, key: str | None) -> TaskNote:
-    """Note what somebody says to a task, and tell it. The same key again says it once.
+    """Write a message into the log of a task, and send it to the task. The same key again is the same message.
 
-    Raises Refusal when it has ended, or has heard enough, or the key was used for other words; also when it is noted, and Temporal
-    does not answer: with the key to send it again under.
+    Raises Refusal if the task has ended, or has heard the most messages, or the key was used for another one. If the message is written and
+    Temporal does not answer, the refusal has the key for sending it again.
     """
     task = await found_task(dependencies, task_id)
     if task.ended_at is not None:
@@ -107,11 +108,6 @@ def _key(said_id: str) -> str:
 
 def _unknown(task_id: str) -> Refusal:
     return Refusal(ProblemKind.TASK_NOT_FOUND, f"There is no task {task_id[:128]!r} that makes or repairs a tool; GET /tasks lists them.")
-
-
-def _no_page(before: str) -> Refusal:
-    message = f"There is no task {before!r}: give the `next` of the page before, or leave it out to begin with the newest."
-    return bad_field("before", message)
 
 
 def _ended(task_id: str, how: str) -> Refusal:

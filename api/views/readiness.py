@@ -14,56 +14,52 @@ from toolagent.core.failures import StoreUnavailableError
 
 _BOUND_S = 0.8
 _FRESH_S = 1.0
-"""An outcome this old is still told: whoever asks often costs no more than whoever asks seldom."""
+"""How old a returned outcome may be, so that frequent requests cost no more than rare ones."""
 
 _PATIENCE_S = 3.0
-"""A check that takes its time under load is as well as it was this long ago."""
+"""How long the last outcome of a check counts while the check runs, as under load."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class Remembered:
-    """A check that is made once at a time, and not more often than every second."""
+    """A check that runs once at a time, and at most once a second."""
 
     def __init__(self, check: Check, limit_s: float = 15.0) -> None:
         self._check, self._limit_s = check, limit_s
         self._running: asyncio.Task[None] | None = None
-        self._outcome: BaseException | None = None
-        self._ended: float | None = None
-
-    @property
-    def outcome(self) -> BaseException | None:
-        """What it raised the last time."""
-        return self._outcome
+        self._ended = float("-inf")
+        self.outcome: BaseException | None = None
+        """The error of the last run."""
 
     async def __call__(self) -> None:
-        """Raises what the check raised; TimeoutError when it has not answered for too long."""
+        """Raises what the check raised, or TimeoutError if it has not answered for too long."""
         if self._age() > _FRESH_S:
             task = self._running = self._running or asyncio.create_task(self._run(), name="health check")
             await asyncio.wait((task,), timeout=_BOUND_S * 0.9)
             if not task.done() and self._age() > _PATIENCE_S:
                 raise TimeoutError
-        if self._outcome is not None:
-            raise self._outcome
+        if self.outcome is not None:
+            raise self.outcome
 
     async def _run(self) -> None:
         try:
             async with asyncio.timeout(self._limit_s):
                 await self._check()
-            self._outcome = None
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asks is told
-            self._outcome = error
+            self.outcome = None
+        except Exception as error:  # noqa: BLE001 - each caller of the check gets it
+            self.outcome = error
         finally:
             self._ended, self._running = time.monotonic(), None
 
     def _age(self) -> float:
-        return float("inf") if self._ended is None else time.monotonic() - self._ended
+        return time.monotonic() - self._ended
 
 
 async def health(checks: Mapping[str, Check], loop: LoopPause | None = None, lane: LaneCounts | None = None) -> Response:
-    """200 when all checks pass, else 503 with short reasons; the log has them in full. Takes `_BOUND_S` seconds at most.
+    """Answers 200 if all checks pass, otherwise 503 with short reasons; the log has them in full. Takes `_BOUND_S` seconds at most.
 
-    What only some tools need (LackingError) is named, and makes no 503.
+    A LackingError is shown, but does not make the service unavailable.
     """
     outcomes = await asyncio.gather(*(asyncio.wait_for(check(), _BOUND_S) for check in checks.values()), return_exceptions=True)
     failures = {name: outcome for name, outcome in zip(checks, outcomes, strict=True) if outcome is not None}
@@ -76,7 +72,7 @@ async def health(checks: Mapping[str, Check], loop: LoopPause | None = None, lan
 
 
 def _reason(failure: BaseException) -> str:
-    """Anybody may ask, so nothing of what a driver says of addresses, users and paths."""
+    """The reason for everybody, without the addresses, users and paths in a driver's message."""
     match failure:
         case TimeoutError():
             return f"no answer within {_BOUND_S:g} s"

@@ -1,4 +1,4 @@
-"""The service at a glance, put together of a few queries that count."""
+"""The service at a glance, by a few queries."""
 
 import asyncio
 from datetime import timedelta
@@ -29,7 +29,7 @@ _RECENT = 10
 _ALERTS, _LATELY = 20, timedelta(days=1)
 _WINDOWS = 100
 _MOST = 1_000
-"""Tasks of one state that are counted."""
+"""The most tasks of one state that are counted."""
 
 _REPAIR = "repair_tool"
 _UP = (RunState.RUNNING, RunState.STARTING)
@@ -73,7 +73,7 @@ async def _coding_agent(dependencies: Dependencies, running: tuple[ListedTask, .
 
 
 async def _service_agent(dependencies: Dependencies) -> ServiceAgentStatus:
-    """The conversations whose workflows live; `windows` are those that were spoken to last."""
+    """The conversations with a running workflow; `windows` are the latest of them."""
     windows = await dependencies.chats.page(limit=_WINDOWS, is_open=True)
     im, of_im = (dependencies.im.status(), {*dependencies.im.chat_ids()}) if dependencies.im else (ImStatus(), set[str]())
     return ServiceAgentStatus(

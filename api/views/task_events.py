@@ -1,4 +1,4 @@
-"""What happens in a task, as it happens: server-sent events that can be gone on with after any of them."""
+"""Streams the events of a task. A client can continue after any of them."""
 
 import time
 from collections.abc import AsyncGenerator
@@ -17,11 +17,11 @@ _LOOK_S = 0.25
 
 
 async def followed(dependencies: Dependencies, task_id: str, last: str | None, streams: EventStreams) -> Response:
-    """A stream that ends when the task has, or the service stops.
+    """Streams the events of a task until it ends or the service stops.
 
-    204 when the task has ended and everything was sent before, so that browsers stop asking.
+    Answers 204 if the task has ended and everything was sent before, so that browsers stop asking.
 
-    Raises Refusal for an unknown task, an id that is none of this stream, and where too many streams are open.
+    Raises Refusal for an unknown task, an id of another stream, and if too many streams are open.
     """
     streams.require_room()
     position = position_of(last)
@@ -33,17 +33,17 @@ async def followed(dependencies: Dependencies, task_id: str, last: str | None, s
 
 
 async def _events(dependencies: Dependencies, task_id: str, position: int, streams: EventStreams) -> AsyncGenerator[bytes]:
-    """`note` for each line of the log, `task` whenever the task is another than before; the last one has ended."""
+    """`note` for each line of the log, `task` for each change of the task; the last `task` has ended."""
     before: ListedTask | None = None
     spoken = time.monotonic()
     yield format_sse_event(retry=RETRY_MS)
     while not streams.stopping.is_set():
         try:
-            # In this order: the last lines of a log are written together with the end.
+            # In this order, because the last lines of the log are written together with the end of the task.
             task = await found_task(dependencies, task_id)
             notes = await dependencies.notes.after(task_id, position)
         except (StoreUnavailableError, Refusal):
-            return  # whoever follows asks again, with the id of the last event that arrived
+            return  # the client asks again, with the id of the last event that arrived
         for note in notes:
             position = note.position
             yield format_sse_event(event="note", data_str=note.model_dump_json(), id=str(position))
@@ -62,7 +62,7 @@ async def _events(dependencies: Dependencies, task_id: str, position: int, strea
 
 
 async def _require_own(dependencies: Dependencies, task_id: str, position: int) -> None:
-    """Raises Refusal for a position that nothing of this task has had: whoever waited after it would wait for ever."""
+    """Raises Refusal for a position that the task has not reached: the client would wait for ever."""
     if position == 0:
         return
     newest = next((note.position for note in await dependencies.notes.tail(task_id, 1)), 0)

@@ -1,4 +1,4 @@
-"""Calls and batches as tasks a person follows: from Temporal while it knows them, then from their records."""
+"""Calls and batches as tasks: from Temporal while it knows them, then from their records."""
 
 import re
 from datetime import UTC, datetime
@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from starlette.responses import Response
 
-from api.errors import Refusal
+from api.errors import Refusal, json_response
 from api.ports import Dependencies
 from api.problems import ProblemKind
 from toolagent.client.failures import AnswerPendingError
@@ -23,14 +23,14 @@ from toolagent.core.calls.results import failed, task_state_of
 
 
 async def task_with_events(dependencies: Dependencies, task_id: str) -> Task:
-    """Raises Refusal for a task that nobody knows, AnswerPendingError when Temporal is away and nothing is recorded."""
+    """A task with its events. Raises Refusal for an unknown task, AnswerPendingError if Temporal is away and nothing is recorded."""
     view, events = await _task(dependencies, task_id), await dependencies.events.of_call(task_id)
     callback = view_of_event(events) or await _delivery(dependencies, view)
     return Task(**dict(view.model_copy(update={"callback": callback})), events=events)
 
 
 async def _delivery(dependencies: Dependencies, view: TaskView) -> CallbackView | None:
-    """Of a callback that was asked for, and whose end has not been written down."""
+    """The callback of a task, if there is one, while its end is not recorded."""
     if view.callback is None:
         return None
     known = await dependencies.client.callback(view.task_id)
@@ -38,15 +38,15 @@ async def _delivery(dependencies: Dependencies, view: TaskView) -> CallbackView 
 
 
 async def cancelled_task(dependencies: Dependencies, task_id: str) -> Response:
-    """202 when the task was asked to end, 200 when it had ended before. Raises as `task_with_events`."""
+    """Answers 202 if the task was asked to end, 200 if it had ended before. Raises as `task_with_events`."""
     task, status = await task_with_events(dependencies, task_id), HTTPStatus.OK
     if task.ended_at is None and await _cancelled(dependencies, task_id):
         task, status = await task_with_events(dependencies, task_id), HTTPStatus.ACCEPTED
-    return Response(task.model_dump_json(), status, media_type="application/json")
+    return json_response(task, status)
 
 
 async def result_of_call(dependencies: Dependencies, call: BatchedCall) -> ToolResult:
-    """The result of a call of a batch that has ended. Raises AnswerPendingError."""
+    """The result of a call of an ended batch. Raises AnswerPendingError."""
     try:
         view = await _task(dependencies, call.call_id)
     except Refusal:
@@ -65,7 +65,7 @@ async def _task(dependencies: Dependencies, task_id: str) -> TaskView:
         view = await dependencies.client.task(task_id)
         if view is None:
             return await _recorded(dependencies, task_id)
-        # The record decides, also before the workflow has ended: so a call that has ended looks the same from then on.
+        # The record decides, also before the workflow ends, so that an ended call looks the same from then on.
         record = await dependencies.calls.get(task_id)
         return _with_record(view, record) if record else view
     except AnswerPendingError:
@@ -76,16 +76,16 @@ async def _task(dependencies: Dependencies, task_id: str) -> TaskView:
 
 
 def _with_record(view: TaskView, record: CallRecord) -> TaskView:
-    """Whoever waits for a call gets its result when the record is committed, a moment before the workflow ends."""
+    """The view of a call as its record has it. The record is committed a moment before the workflow ends."""
     if record.result is not None:
         return _view_of(record).model_copy(update={"callback": view.callback})
-    # It may wait for another host now: what was sent is at work all the same.
+    # The workflow may wait for another host now, but the tool got the request.
     was_sent = record.sent_at is not None and view.status is TaskState.PENDING
     return view.model_copy(update={"status": TaskState.RUNNING}) if was_sent else view
 
 
 async def _recorded(dependencies: Dependencies, task_id: str) -> TaskView:
-    """A call that is no workflow of its own name: one that has ended, or that somebody started under another workflow id."""
+    """A call without a workflow of its id: it has ended, or was started with another workflow id."""
     record = await dependencies.calls.get(task_id)
     if record is None:
         raise _unknown(task_id)
@@ -105,12 +105,12 @@ async def _cancelled(dependencies: Dependencies, task_id: str) -> bool:
 
 
 def _other_workflow(record: CallRecord) -> str | None:
-    """Under which other id Temporal may know a call that has not ended."""
+    """Another workflow id of a call that has not ended, if it has one."""
     return record.workflow_id if record.result is None and record.workflow_id not in {"", record.call_id} else None
 
 
 def _view_of(record: CallRecord) -> TaskView:
-    """A call that Temporal no longer knows."""
+    """A call that Temporal does not know any more."""
     result = record.result or _lost(record)
     return TaskView(
         task_id=record.call_id,
@@ -129,7 +129,7 @@ def _lost(record: CallRecord) -> ToolResult:
 
 
 def _goes_on(call: BatchedCall) -> ToolResult:
-    """The batch was cancelled; this call is somebody else's, who had begun it under the same key, and so was left alone."""
+    """The result of a call that another request began with the same key, and that goes on though the batch was cancelled."""
     message = f"Another request began this call, and it goes on; its result will be at /tasks/{call.call_id}."
     return failed(call.call_id, call.tool_id, ToolError(type=ErrorType.CANCELLED, message=message), datetime.now(UTC))
 

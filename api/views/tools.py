@@ -1,9 +1,8 @@
-"""Tools as they are shown: the registry's entries put together with their running state."""
+"""Tools with their running state: shown, searched, started and stopped."""
 
 import asyncio
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
 
 import structlog
 
@@ -31,7 +30,6 @@ from toolagent.contracts.http import (
 from toolagent.contracts.manifest import ToolStatus
 from toolagent.contracts.routes import ControlAction, RunState, ToolControl, ToolRoute
 from toolagent.contracts.sources import HttpSource
-from toolagent.contracts.usage import ToolUsage
 from toolagent.core.catalog.briefs import in_brief, parameters_of
 from toolagent.core.catalog.namespaces import is_among
 from toolagent.core.formats.listing import formatted
@@ -45,7 +43,7 @@ _RUNTIME_NAMES = {
 
 _NO_HOST = "No host takes tools: none is alive, or all drain (GET /hosts). Start one with `python -m workers worker`, or end a drain."
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def table_of_tools(dependencies: Dependencies, namespace: str | None = None, tag: str | None = None) -> ToolListing:
@@ -65,11 +63,11 @@ async def table_of_tools(dependencies: Dependencies, namespace: str | None = Non
 async def formatted_tools(
     dependencies: Dependencies, form: ToolFormat, namespace: str | None = None, tag: str | None = None
 ) -> FormattedTools:
-    """Active tools. Names are those among all tools: they do not depend on what is asked for."""
+    """Active tools in the form of a vendor. Names are unique among all tools, so filters do not change them."""
     manifests = [entry.manifest for entry in await dependencies.registry.list_entries()]
     names = vendor_names(manifest.tool_id for manifest in manifests)
     wanted = [one for one in manifests if one.status is ToolStatus.ACTIVE and is_among(one, namespace, tag)]
-    # Half a second for ten thousand tools.
+    # It takes half a second for ten thousand tools.
     return await asyncio.to_thread(formatted, wanted, names, form)
 
 
@@ -82,22 +80,15 @@ async def states_of_tools(dependencies: Dependencies) -> ToolStates:
 
 
 async def tool_detail(dependencies: Dependencies, tool_id: str) -> ToolDetail:
-    """Raises Refusal for a tool that is not there."""
+    """Raises Refusal for an unknown tool."""
     entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
     route = await dependencies.routes.get(tool_id)
     shown = _with_sources(route, entry) if route else _stopped(entry)
     return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
 
 
-async def usage_of_tool(dependencies: Dependencies, tool_id: str, hours: float | None = None) -> ToolUsage:
-    """Raises Refusal for a tool that is not there."""
-    await found_tool(dependencies, tool_id, dependencies.registry.entry)
-    since = datetime.now(UTC) - timedelta(hours=hours) if hours is not None else None
-    return await dependencies.usage.of_tool(tool_id, since)
-
-
 async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Matches | BriefMatches:
-    # An empty text is what a form sends for a field that nobody filled in; of a namespace it means the ids without one.
+    # HTML forms send empty fields as empty texts. An empty namespace means ids without a namespace.
     filters = Filters(wanted.category or None, wanted.backend_runtime, wanted.tag or None, wanted.group or None, wanted.namespace)
     entries, total = await dependencies.matching.search(wanted.keyword or "", filters, wanted.limit)
     if wanted.detail is SearchDetail.COMPACT:
@@ -107,19 +98,19 @@ async def matches_for(dependencies: Dependencies, wanted: SearchToolsBody) -> Ma
 
 
 async def control(dependencies: Dependencies, tool_id: str, action: ControlAction) -> ToolRoute:
-    """Start a tool where it runs or would be placed; stop it wherever it is up; destroy it on every host.
+    """Start a tool where it runs or would be placed; stop it on each host where it is up; destroy it on every host.
 
-    Raises Refusal for one that is not there or when no host is alive, ControlFailedError.
+    Raises Refusal for an unknown tool or if no host is alive, ControlFailedError.
     """
     entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
     hosts = await _hosts_for(dependencies, entry, action)
-    # All at once: one that is silent keeps nobody else waiting.
+    # All at once, so that no host waits for a silent one.
     outcomes = await asyncio.gather(*(_obeyed(dependencies, ToolControl(tool_id=tool_id, action=action, host=host)) for host in hosts))
     routes = [outcome for outcome in outcomes if isinstance(outcome, ToolRoute)]
     failures = {host: outcome for host, outcome in zip(hosts, outcomes, strict=True) if isinstance(outcome, ControlFailedError)}
     if failures and (action is not ControlAction.DESTROY or not routes):
         raise next(iter(failures.values()))
-    # Each host removes a tool from the registry before it stops it, so one is enough. Others may be dead, and their processes with them.
+    # Each host removes the tool from the registry before it stops it, so one success is enough. Other hosts may be dead.
     for host, failure in failures.items():
         _log.warning("tool_not_known_to_be_stopped", tool_id=tool_id, host=host, reason=failure.error.message)
     return routes[0].model_copy(update={"port": _port_of(routes[0])})
@@ -133,7 +124,7 @@ async def _obeyed(dependencies: Dependencies, order: ToolControl) -> ToolRoute |
 
 
 async def _hosts_for(dependencies: Dependencies, entry: ToolEntry, action: ControlAction) -> tuple[str, ...]:
-    """Never empty. A tool is destroyed also where it is only being started, or has left its folder."""
+    """The hosts to control; never empty. A tool is destroyed also where it is being started, or has left a folder."""
     up = set[str]() if action is ControlAction.START else await _hosts_with(dependencies, entry.manifest.tool_id)
     alive = {host.host for host in await dependencies.hosts.list_all() if host.is_alive} if action is ControlAction.DESTROY else set[str]()
     if hosts := sorted(up | alive):
@@ -150,13 +141,8 @@ async def _hosts_with(dependencies: Dependencies, tool_id: str) -> set[str]:
 
 
 def _best(routes: Iterable[ToolRoute]) -> dict[str, ToolRoute]:
-    """One route a tool: a running one before others, else the last."""
-    found: dict[str, ToolRoute] = {}
-    for route in routes:
-        known = found.get(route.tool_id)
-        if known is None or known.state is not RunState.RUNNING or route.state is RunState.RUNNING:
-            found[route.tool_id] = route
-    return found
+    """One route a tool: the last running one, otherwise the last."""
+    return {route.tool_id: route for route in sorted(routes, key=lambda route: route.state is RunState.RUNNING)}
 
 
 def _route_of(entry: ToolEntry, routes: dict[str, ToolRoute]) -> ToolRoute:
@@ -173,7 +159,7 @@ def _with_sources(route: ToolRoute, entry: ToolEntry | None) -> ToolRoute:
 
 
 def _port_of(route: ToolRoute) -> int | None:
-    """A port that answers on its host. A tool with a network of its own listens on one that nobody else reaches: then None."""
+    """The tool's port on its host. None for a tool in a network of its own, whose port cannot be reached."""
     is_reached = route.endpoint is not None and route.endpoint.startswith(("http://", "https://"))
     return route.port if is_reached else None
 
@@ -184,23 +170,12 @@ def _found(entry: ToolEntry, route: ToolRoute) -> FoundTool:
     source = sources[route.active_source] if 0 <= route.active_source < len(sources) else next(iter(sources), None)
     over_http = source if isinstance(source, HttpSource) else None
     params = tuple(parameters_of(manifest.input_schema))
-    return FoundTool(
-        tool_id=manifest.tool_id,
-        name=manifest.name,
-        category=manifest.category,
-        description=manifest.description,
-        params=params,
-        required_params=tuple(param.name for param in params if param.required),
-        input_schema=manifest.input_schema,
-        output_schema=manifest.output_schema,
-        backend_runtime=manifest.backend_runtime,
-        host_dir=source.project if source else None,
-        endpoint_path=over_http.endpoint_path if over_http else None,
-        http_method=over_http.http_method if over_http else None,
-        state=route.state,
-        port=_port_of(route),
-        pid=route.pid,
-        version=manifest.version,
-        endpoint=route.endpoint,
-        external_source=manifest.external_source,
-    )
+    own = {
+        "params": params,
+        "required_params": tuple(param.name for param in params if param.required),
+        "host_dir": source.project if source else None,
+        "endpoint_path": over_http.endpoint_path if over_http else None,
+        "http_method": over_http.http_method if over_http else None,
+        "port": _port_of(route),
+    }
+    return FoundTool.model_validate({**dict(route), **dict(manifest), **own})

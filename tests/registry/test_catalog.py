@@ -103,7 +103,7 @@ async def test_only_a_host_that_joins_others_may_be_without_a_data_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with owned_state(tmp_path / "state", "host-1") as state:
-        imports = catalog_of(Store(database, Settings(), state), own, DatabaseSettings(database_url=url), state, {})
+        imports = catalog_of(Store(database, Settings(catalog=own, database=DatabaseSettings(database_url=url)), state), {})
         assert len(await imports()) == faults
 
 

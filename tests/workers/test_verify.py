@@ -47,7 +47,7 @@ async def filled(settings: Settings) -> tuple[StoredFile, str]:
     state = StateDirectory(settings.state.state_dir)
     database = Database(state.database_url)
     store = Store(database, settings, state)
-    await catalog_of(store, settings.catalog, settings.database, state, {})()
+    await catalog_of(store, {})()
     file = await store.files.put(pieces(b"content"), "a.txt")
     (source,) = [entry.sources[0] for entry in await ToolTable(database).list_active_versions() if entry.manifest.tool_id == "good"]
     assert isinstance(source, LocalSource)

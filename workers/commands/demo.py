@@ -1,19 +1,21 @@
-"""`python -m workers demo`: the main job from nothing, on free ports: pictures in, one stitched picture out; tools are made and called."""
+"""`python -m workers demo`: stitches pictures, and makes and calls tools, from nothing and on free ports."""
 
 import asyncio
 import struct
+import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
+from pydantic import JsonValue
 from rich.console import Console
 
-from toolagent.contracts.calls import ToolResult
-from toolagent.contracts.records import StoredFile
-from toolagent.contracts.tasks import TaskState, TaskView
-from workers.commands.demo_making import deploy_a_repository, modelled, write_a_tool
-from workers.failures import CannotRun
+from engine.disk.temporary import temporary_folder
+from toolagent.client.http import ServiceError, ToolAgentHttp
+from toolagent.contracts.calls import CallMode, ToolCall, ToolResult
+from toolagent.contracts.tasks import TaskState
+from workers.commands.demo_making import call, deploy_a_repository, modelled, write_a_tool
+from workers.failures import CannotRun, cannot_run_on
 from workers.service import Running, running_service
 from workers.settings.whole import Settings
 
@@ -25,7 +27,7 @@ _OUTPUT = Path("demo-output")
 
 
 async def demo(settings: Settings) -> int:
-    """Returns the exit code. Its state stays in `.demo`, so that a second run finds the tool's environment ready."""
+    """Returns the exit code. The state stays in `.demo`, so that a second run finds the tool's environment ready."""
     console = Console(stderr=True)
     own = replace(
         settings,
@@ -36,50 +38,50 @@ async def demo(settings: Settings) -> int:
     console.print("[bold]1[/bold] starting the service: embedded Temporal, workers, HTTP API …")
     async with modelled(own, console) as own, running_service(own) as service:
         console.print(f"  API {service.api_url}, Temporal UI {service.temporal.ui_url or service.temporal.address}")
-        async with httpx.AsyncClient(base_url=service.api_url, timeout=60, trust_env=False) as http:
-            picture = await _stitch(http, console)
-            await _calculate(http, console)
-            await write_a_tool(http, console)
-            await deploy_a_repository(http, console)
+        picture = await asyncio.to_thread(_shown, service.api_url, console)
         console.print(f"[bold]7[/bold] calls and tasks are workflows; short calls share one: {_workflows_of(service)}")
     console.print(f"[green]The stitched picture is at {picture}[/green]")
     return 0
 
 
-async def _stitch(http: httpx.AsyncClient, console: Console) -> Path:
+def _shown(url: str, console: Console) -> Path:
+    """Calls and makes tools as a client of the service. Returns the path of the picture. Raises CannotRun."""
+    with cannot_run_on(ServiceError), ToolAgentHttp(url, timeout_s=60) as http:
+        picture = _stitch(http, console)
+        calculated = call(http, "calculator", {"expression": "6 * 7"})
+        console.print(f"[bold]4[/bold] calling calculator, which has the answer at once: 6 * 7 = {calculated}")
+        write_a_tool(http, console)
+        deploy_a_repository(http, console)
+        return picture
+
+
+def _stitch(http: ToolAgentHttp, console: Console) -> Path:
     console.print("[bold]2[/bold] uploading three generated pictures (POST /files)")
-    uploads = [await _upload(http, f"picture-{number}.png", _png(colour)) for number, colour in enumerate(_COLOURS, 1)]
+    with temporary_folder("tool-agent-demo-") as folder:
+        uploads = [_upload(http, folder / f"picture-{number}.png", colour) for number, colour in enumerate(_COLOURS, 1)]
     console.print("[bold]3[/bold] calling image_stitcher (POST /run_tool): its environment is built on the first call")
-    params = {"images": [upload.file_id for upload in uploads], "direction": "horizontal", "spacing": 12, "background": "white"}
-    started = await http.post("/run_tool", json={"tool_id": "image_stitcher", "params": params, "mode": "async"})
-    if not started.is_success:
-        raise CannotRun(f"The call was not taken: {started.text}")
-    result = await _follow(http, started.json()["task_id"], console)
+    params: dict[str, JsonValue] = {"images": [*uploads], "direction": "horizontal", "spacing": 12, "background": "white"}
+    started = http.run(ToolCall(tool_id="image_stitcher", params=params, mode=CallMode.ASYNC))
+    if isinstance(started, ToolResult):
+        raise CannotRun(f"The call was not taken: {started.model_dump_json()}")
+    result = _follow(http, started.task_id, console)
     if result.status == "error" or not isinstance(result.result, dict):
         raise CannotRun(f"The call failed: {result.error.message if result.error else result.result}")
-    picture = await http.get(f"/files/{result.result['image']}")
-    picture.raise_for_status()
-    return await asyncio.to_thread(_keep, picture.content)
+    _OUTPUT.mkdir(exist_ok=True)
+    return http.save(str(result.result["image"]), _OUTPUT / "stitched.png").absolute()
 
 
-async def _calculate(http: httpx.AsyncClient, console: Console) -> None:
-    answer = await http.post("/run_tool", json={"tool_id": "calculator", "params": {"expression": "6 * 7"}})
-    result = ToolResult.model_validate_json(answer.content)
-    console.print(f"[bold]4[/bold] calling calculator, which has the answer at once: 6 * 7 = {result.result}")
+def _upload(http: ToolAgentHttp, path: Path, colour: tuple[int, int, int]) -> str:
+    path.write_bytes(_png(colour))
+    return http.upload(path).file_id
 
 
-async def _upload(http: httpx.AsyncClient, name: str, content: bytes) -> StoredFile:
-    answer = await http.post("/files", files={"file": (name, content, "image/png")})
-    answer.raise_for_status()
-    return StoredFile.model_validate_json(answer.content)
-
-
-async def _follow(http: httpx.AsyncClient, task_id: str, console: Console) -> ToolResult:
-    """Show what the task says of itself until it has ended."""
+def _follow(http: ToolAgentHttp, task_id: str, console: Console) -> ToolResult:
+    """Print the progress of the task until it ends."""
     said: set[str] = set()
     with console.status(f"{task_id} …") as status:
         while True:
-            view = TaskView.model_validate_json((await http.get(f"/tasks/{task_id}")).content)
+            view = http.task(task_id)
             if view.progress and view.progress not in said:
                 said.add(view.progress)
                 status.update(view.progress)
@@ -87,19 +89,12 @@ async def _follow(http: httpx.AsyncClient, task_id: str, console: Console) -> To
             if view.status in _ENDED and view.result is not None:
                 console.print(f"  {view.status.value} in {view.result.execution_time:.2f} s of the tool's time")
                 return view.result
-            await asyncio.sleep(_POLL_S)
+            time.sleep(_POLL_S)
 
 
 def _workflows_of(service: Running) -> str:
     address = f"{service.temporal.ui_url} (while this runs)" if service.temporal.ui_url else service.temporal.address
     return f"{address}; `make up` keeps it running"
-
-
-def _keep(content: bytes) -> Path:
-    _OUTPUT.mkdir(exist_ok=True)
-    path = _OUTPUT / "stitched.png"
-    path.write_bytes(content)
-    return path.absolute()
 
 
 def _png(colour: tuple[int, int, int]) -> bytes:

@@ -1,23 +1,21 @@
-"""The part of the demo in which tools are made: one of a description, by a model, and two of a repository, without one."""
+"""The part of the demo that makes tools: one of a description, by a model, and two of a repository, without a model."""
 
-import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
-import httpx
-from httpx_sse import aconnect_sse
 from pydantic import JsonValue, SecretStr
 from rich.console import Console
 
 from engine.disk.temporary import temporary_folder
-from toolagent.contracts.calls import ToolResult
+from toolagent.client.http import Refused, ToolAgentHttp
+from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.making import TaskNote
-from toolagent.contracts.making_views import MakingTask, TaskSubmitted
+from toolagent.contracts.making_views import MakingTask
 from toolagent.contracts.tasks import TaskState
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import load_scenario
@@ -56,7 +54,7 @@ def celsius(fahrenheit: float) -> Degrees:
 
 @asynccontextmanager
 async def modelled(settings: Settings, console: Console) -> AsyncGenerator[Settings]:
-    """The settings with a model: the one that is set, else one whose turns are replayed, which is said."""
+    """The settings with a model: the set one, otherwise one whose turns are replayed. Prints which."""
     schemes = {"repo_schemes": tuple(dict.fromkeys((*settings.repositories.repo_schemes, "file")))}
     settings = replace(settings, repositories=settings.repositories.model_copy(update=schemes))
     if (named := settings.model.model) is not None:
@@ -79,59 +77,67 @@ async def modelled(settings: Settings, console: Console) -> AsyncGenerator[Setti
         yield replace(settings, model=settings.model.model_copy(update=told))
 
 
-async def write_a_tool(http: httpx.AsyncClient, console: Console) -> None:
-    """Raises CannotRun when it does not come to a tool that answers."""
+def write_a_tool(http: ToolAgentHttp, console: Console) -> None:
+    """Raises CannotRun if no tool is made that answers."""
     console.print(f"[bold]5[/bold] having a tool written (POST /create_tool): {_DESCRIPTION}")
-    # A second run finds it made, and would have nothing to show.
-    await http.delete("/tools/word_counter")
+    _remove(http, "word_counter")
     spec: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "word_counter", "runtime": "uv", "description": _DESCRIPTION}
-    made = await _made(http, console, {**spec, "examples": _EXAMPLES})
+    made = _made(http, console, {**spec, "examples": _EXAMPLES})
     cost = f"; its turns cost ${made.cost_usd:.4f}" if made.cost_usd else ""
     behaviour = made.evidence.behaviour if made.evidence else "unverified"
     console.print(f"  it can be called, its behaviour is {behaviour}{cost}")
-    await _call(http, console, "word_counter", {"text": "the cat and the hat"})
+    _show_call(http, console, "word_counter", {"text": "the cat and the hat"})
 
 
-async def deploy_a_repository(http: httpx.AsyncClient, console: Console) -> None:
-    """Raises CannotRun when it does not come to tools that answer."""
+def deploy_a_repository(http: ToolAgentHttp, console: Console) -> None:
+    """Raises CannotRun if no tools are made that answer."""
     if shutil.which("git") is None:
         console.print("[bold]6[/bold] (git is not installed, so no repository is deployed)")
         return
     console.print("[bold]6[/bold] making tools of a small repository with a FastAPI app, without a model")
     for tool_id in ("units_celsius", "units_fahrenheit"):
-        await http.delete(f"/tools/{tool_id}")
+        _remove(http, tool_id)
     with temporary_folder("tool-agent-demo-") as folder:
-        repository = await asyncio.to_thread(_repository, folder / "units")
-        await _made(http, console, {"type": "github_deploy", "repo_url": f"file://{repository}", "tool_name": "units"})
-    await _call(http, console, "units_fahrenheit", {"celsius": 21.5})
+        repository = _repository(folder / "units")
+        _made(http, console, {"type": "github_deploy", "repo_url": f"file://{repository}", "tool_name": "units"})
+    _show_call(http, console, "units_fahrenheit", {"celsius": 21.5})
 
 
-async def _made(http: httpx.AsyncClient, console: Console, spec: Mapping[str, JsonValue]) -> MakingTask:
-    answer = await http.post("/create_tool", json={"task_spec": dict(spec)})
-    if not answer.is_success:
-        raise CannotRun(f"The task was not taken: {answer.text}")
-    task_id = TaskSubmitted.model_validate_json(answer.content).task_id
-    async with aconnect_sse(http, "GET", f"/tasks/{task_id}/events", timeout=600) as events:
-        async for event in events.aiter_sse():
-            if event.event == "note":
-                text = TaskNote.model_validate_json(event.data).text
-                console.print(f"  … {text.partition('INFO: ')[2][:_LONGEST] or text[:_LONGEST]}", markup=False, highlight=False)
-    made = MakingTask.model_validate_json((await http.get(f"/tasks/{task_id}")).content)
+def _remove(http: ToolAgentHttp, tool_id: str) -> None:
+    """Remove the tool of an earlier run, which would be found instead of made."""
+    with suppress(Refused):
+        http.destroy(tool_id)
+
+
+def _made(http: ToolAgentHttp, console: Console, spec: dict[str, JsonValue]) -> MakingTask:
+    task_id = http.create_tool("", spec).task_id
+    for event in http.task_events(task_id, patience_s=0.0):
+        if isinstance(event, TaskNote):
+            text = event.text.partition("INFO: ")[2] or event.text
+            console.print(f"  … {text[:_LONGEST]}", markup=False, highlight=False)
+    made = http.making_task(task_id)
     if made.status is not TaskState.COMPLETED:
         raise CannotRun(f"No tool was made: {made.reason}")
     return made
 
 
-async def _call(http: httpx.AsyncClient, console: Console, tool_id: str, params: dict[str, JsonValue]) -> None:
-    result = ToolResult.model_validate_json((await http.post("/run_tool", json={"tool_id": tool_id, "params": params})).content)
-    if result.error is not None:
-        raise CannotRun(f"The call of {tool_id} failed: {result.error.message}")
-    console.print(f"  {tool_id}({json.dumps(params)}) = {json.dumps(result.result)}", markup=False)
+def call(http: ToolAgentHttp, tool_id: str, params: dict[str, JsonValue]) -> JsonValue:
+    """The output of a tool. Raises CannotRun if the call fails."""
+    result = http.run(ToolCall(tool_id=tool_id, params=params))
+    if not isinstance(result, ToolResult) or result.error is not None:
+        raise CannotRun(
+            f"The call of {tool_id} failed: {result.error.message if isinstance(result, ToolResult) and result.error else result}"
+        )
+    return result.result
+
+
+def _show_call(http: ToolAgentHttp, console: Console, tool_id: str, params: dict[str, JsonValue]) -> None:
+    console.print(f"  {tool_id}({json.dumps(params)}) = {json.dumps(call(http, tool_id, params))}", markup=False)
 
 
 def _repository(folder: Path) -> Path:
     folder.mkdir()
-    folder.parent.chmod(0o755)  # who clones it in the sandbox is another user
+    folder.parent.chmod(0o755)  # another user clones it, in the sandbox
     (folder / "app.py").write_text(_APP)
     (folder / "requirements.txt").write_text("fastapi\n")
     who = ("-c", "user.name=demo", "-c", "user.email=demo@example.com", "-c", "commit.gpgSign=false")

@@ -1,4 +1,4 @@
-"""`python -m workers api --processes N`: several front doors behind one port, and the process that starts, watches and stops them."""
+"""`python -m workers api --processes N`: starts, watches and stops several front doors behind one port."""
 
 import asyncio
 import multiprocessing
@@ -25,20 +25,20 @@ from workers.service import named_address, named_database, running_api
 from workers.settings.whole import Settings
 
 _LAST_S = 20.0
-"""For closing connections, lanes and leases, after the grace."""
+"""Time after the grace for closing connections, lanes and leases."""
 
 _LONGEST_PAUSE_S = 30.0
 _CANNOT_RUN = 1
 _ASKING = (signal.SIGINT, signal.SIGTERM)
 
 _FORKS = multiprocessing.get_context("fork")
-"""Each door is a fork of this process, which has loaded the program: that takes seconds of processor. So it may have no threads."""
+"""Each door is a fork of this process, because loading the program takes seconds of processor time. So this process may have no threads."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def doors(settings: Settings, processes: int) -> int:
-    """Run them until a signal comes. Returns the exit code. Raises CannotRun."""
+    """Run front doors until a signal comes. Returns the exit code. Raises CannotRun."""
     named_address(settings.temporal)
     if named_database(settings.database).startswith("sqlite"):
         raise CannotRun(
@@ -58,13 +58,13 @@ async def doors(settings: Settings, processes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Door:
-    """A process, and where it says that it answers requests. This closes with ours, too: so it sees that it has no parent."""
+    """A process, and the socket by which it reports that it answers. If we die, the socket closes, and the process stops."""
 
     process: ForkProcess
     told: socket.socket
 
     async def answers(self) -> bool:
-        """Wait until it does; False when it has ended before."""
+        """Wait until the door answers; False if it ended before."""
         return bool(await asyncio.get_running_loop().sock_recv(self.told, 1))
 
     async def ended(self) -> None:
@@ -72,7 +72,7 @@ class _Door:
 
 
 class _House:
-    """The doors, one for each place; one that has ended is followed by another."""
+    """The doors, one for each place. A door that ends is replaced."""
 
     def __init__(self, settings: Settings, listener: socket.socket, processes: int, asked_to_stop: asyncio.Event) -> None:
         self._settings, self._listener, self._asked_to_stop = settings, listener, asked_to_stop
@@ -81,10 +81,10 @@ class _House:
         self._answering: set[int] = set()
         self._is_begun = asyncio.Event()
         self.has_failed = False
-        """The first doors could not run: none answers, and why was said."""
+        """The first doors could not run. The reason was printed."""
 
     async def run(self) -> None:
-        """Until somebody asks to stop, or it has failed."""
+        """Run until asked to stop, or failed."""
         self._console.print(f"[bold]Tool Agent API[/bold] is starting: {len(self._doors)} processes …")
         keeping = [asyncio.create_task(self._keep(place), name=f"door {place}") for place in range(len(self._doors))]
         try:
@@ -95,7 +95,7 @@ class _House:
             await asyncio.gather(*keeping, return_exceptions=True)
 
     async def stop(self, bound_s: float) -> None:
-        """In order, as far as that goes within the bound."""
+        """Stop the doors in order; kill those that take longer than the bound."""
         left = [door for door in self._doors if door is not None]
         if left:
             self._console.print("Stopping: running calls are given a moment …")
@@ -111,7 +111,7 @@ class _House:
 
     async def _keep(self, place: int) -> None:
         if place:
-            # What is wrong with the settings is said once.
+            # Only the first door reports wrong settings.
             await self._is_begun.wait()
         pause_s = 0.0
         while True:
@@ -128,7 +128,7 @@ class _House:
             await asyncio.sleep(pause_s)
 
     async def _has_answered(self, door: _Door, place: int) -> bool:
-        """When it has ended: whether it ever did."""
+        """Whether the door ever answered, once it has ended."""
         has_answered = await door.answers()
         if has_answered:
             self._say_ready(place)
@@ -138,7 +138,7 @@ class _House:
         return has_answered
 
     def _forked(self) -> _Door | None:
-        """None, and why is said, where there can be no other process."""
+        """A new door; None, and a message in the log, if there can be no other process."""
         try:
             told, tell = socket.socketpair()
         except OSError as problem:
@@ -146,7 +146,7 @@ class _House:
         told.setblocking(False)
         ours = (told, *(door.told for door in self._doors if door is not None))
         process = _FORKS.Process(target=_run_door, args=(self._settings, self._listener, tell, ours), name="door")
-        # Until it has handlers of its own, what it is sent would come to our loop.
+        # Before the door has handlers of its own, its signals would come to our loop.
         signal.pthread_sigmask(signal.SIG_BLOCK, _ASKING)
         before = _descriptors()
         try:
@@ -170,12 +170,12 @@ class _House:
 
 
 def _descriptors() -> frozenset[int]:
-    # The one of the listing itself is closed by then.
+    # The descriptor of the listing itself is closed by then.
     return frozenset(int(one.name) for one in [*Path("/dev/fd").iterdir()] if one.exists())
 
 
 def _close_new(before: frozenset[int]) -> None:
-    """`multiprocessing` opens two pipes, and leaves them where it cannot fork; this process has no thread that opens anything meanwhile."""
+    """Close the pipes that `multiprocessing` leaves if it cannot fork. No other thread opens descriptors meanwhile."""
     for descriptor in _descriptors() - before:
         os.close(descriptor)
 
@@ -185,14 +185,14 @@ def _not_started(problem: OSError) -> None:
 
 
 def _run_door(settings: Settings, listener: socket.socket, tell: socket.socket, of_parent: tuple[socket.socket, ...]) -> None:
-    """One front door, in a process of its own, which a Ctrl-C at the terminal does not reach: the parent says when to stop."""
+    """One front door in a process of its own. A Ctrl-C at the terminal does not reach it: the parent stops it."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     for number in _ASKING:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ASKING)
     for told in of_parent:
-        os.close(told.detach())  # as long as it is open, no door sees that the parent is gone
+        os.close(told.detach())  # while it is open here, no door sees that the parent is gone
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_serve(settings, listener, tell))
@@ -200,12 +200,12 @@ def _run_door(settings: Settings, listener: socket.socket, tell: socket.socket, 
         Console(stderr=True).print(str(problem), style="red", markup=False)
         sys.exit(_CANNOT_RUN)
     finally:
-        # The program waits for its threads.
+        # Otherwise the process would wait for its threads.
         end_checks()
 
 
 async def _serve(settings: Settings, listener: socket.socket, tell: socket.socket) -> None:
-    """Until the parent asks to stop, or is gone."""
+    """Serve until the parent asks to stop, or is gone."""
     asked_to_stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _ASKING:
@@ -217,13 +217,13 @@ async def _serve(settings: Settings, listener: socket.socket, tell: socket.socke
         with suppress(BrokenPipeError):  # the parent is gone
             tell.sendall(b"1")
         await asked_to_stop.wait()
-        # Calls that are not done by then end, whatever is being checked for them.
+        # After the grace, checks end, so that calls end.
         loop.call_later(settings.calls.shutdown_grace_s, end_checks)
     orphaned.cancel()
 
 
 async def _readable(descriptor: int) -> None:
-    """Wait until there is something to read, or its other end is closed."""
+    """Wait until the descriptor can be read, or its other end is closed."""
     loop = asyncio.get_running_loop()
     is_there = asyncio.Event()
     loop.add_reader(descriptor, is_there.set)

@@ -1,4 +1,4 @@
-"""`python -m workers export`: the catalog, written from the database into a folder, whether or not the service runs."""
+"""`python -m workers export`: writes the catalog from the database into a folder, also while the service runs."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from rich.table import Table
 
 from engine.registry.export import CatalogExport
 from toolagent.core.failures import StoreUnavailableError
-from workers.failures import CannotRun
+from workers.failures import CannotRun, cannot_run_on
 from workers.settings.whole import Settings
 from workers.state.database import kept_database
 from workers.state.directory import StateDirectory
@@ -24,7 +24,7 @@ _FORCE = "--force"
 
 
 def export_command(arguments: Sequence[str]) -> Callable[[Settings], Awaitable[int]] | None:
-    """The command for `[folder] [--force]`; None when the arguments are something else."""
+    """The command for `[folder] [--force]`; None for other arguments."""
     folders = [argument for argument in arguments if argument != _FORCE]
     if len(folders) > 1 or any(folder.startswith("-") for folder in folders):
         return None
@@ -32,7 +32,7 @@ def export_command(arguments: Sequence[str]) -> Callable[[Settings], Awaitable[i
 
 
 async def export(settings: Settings, folder: Path, *, force: bool) -> int:
-    """Write the files and say what is in them. Returns the exit code. Raises CannotRun."""
+    """Write the files and print what is in them. Returns the exit code. Raises CannotRun."""
     await asyncio.to_thread(_require_room, folder, force=force)
     documents = await _documents(settings)
     await asyncio.to_thread(_write, folder, documents)
@@ -41,11 +41,11 @@ async def export(settings: Settings, folder: Path, *, force: bool) -> int:
 
 
 async def _documents(settings: Settings) -> dict[str, dict[str, JsonValue]]:
+    remedy = " If it is from another release, start the service once: that brings its tables up to date."
     database = await kept_database(settings.database, StateDirectory(settings.state.state_dir.absolute()))
     try:
-        return await CatalogExport(database).documents()
-    except StoreUnavailableError as error:
-        raise CannotRun(f"{error} If it is from another release, start the service once: that brings its tables up to date.") from error
+        with cannot_run_on(StoreUnavailableError, remedy=remedy):
+            return await CatalogExport(database).documents()
     finally:
         await database.close()
 
@@ -58,7 +58,7 @@ def _require_room(folder: Path, *, force: bool) -> None:
 
 
 def _write(folder: Path, documents: Mapping[str, JsonValue]) -> None:
-    """Each file is there whole, or as it was."""
+    """Each file is written whole, or stays as it was."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, document in documents.items():

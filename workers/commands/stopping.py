@@ -1,4 +1,4 @@
-"""How a process is asked to stop."""
+"""Signals that stop a process."""
 
 import asyncio
 import os
@@ -8,18 +8,18 @@ import sys
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 _KILLED = 128
-"""A shell's exit code of a program that a signal ended is this and the signal's number."""
+"""A shell's exit code for a program ended by a signal is this plus the signal's number."""
 
 
 def stop_on_signals(asked_to_stop: asyncio.Event) -> None:
-    """The first signal asks; a second one ends this process at once, as `kill -9` would, and the guardian ends what is left."""
+    """The first signal asks to stop. A second one ends this process at once, as `kill -9` would; the guardian then ends its children."""
     loop = asyncio.get_running_loop()
 
     def ask() -> None:
         asked_to_stop.set()
         for number in _SIGNALS:
             loop.remove_signal_handler(number)
-            # Not as an exception: it would be raised in whatever runs, and threads would be waited for.
+            # An exception could be raised anywhere, and Python would wait for threads.
             signal.signal(number, _end_at_once)
 
     for number in _SIGNALS:

@@ -1,8 +1,9 @@
-"""`python -m workers up | worker | api | im`: a process until Ctrl-C."""
+"""`python -m workers up | worker | api | im`: runs a process until Ctrl-C."""
 
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 import structlog
 from rich.console import Console
@@ -14,36 +15,22 @@ from workers.commands.stopping import stop_on_signals
 from workers.service import Running, running_api, running_im_alone, running_service, running_worker
 from workers.settings.whole import Settings
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
-
-
-async def up(settings: Settings) -> int:
-    """Everything. Returns the exit code. Raises CannotRun."""
-    return await _run("Tool Agent", running_service, settings)
-
-
-async def worker(settings: Settings) -> int:
-    """A host that runs tools. Returns the exit code. Raises CannotRun."""
-    return await _run("Tool Agent worker", running_worker, settings)
-
-
-async def api(settings: Settings) -> int:
-    """The front door. Returns the exit code. Raises CannotRun."""
-    return await _run("Tool Agent API", running_api, settings)
-
-
-async def im(settings: Settings) -> int:
-    """A contact of an IM server. Returns the exit code. Raises CannotRun."""
-    return await _run("Tool Agent IM", running_im_alone, settings)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def _run(title: str, start: Callable[[Settings], AbstractAsyncContextManager[Running]], settings: Settings) -> int:
-    """Run until a signal comes or a part of it ends by itself."""
+    """Run until a signal comes or a part ends by itself. Returns the exit code. Raises CannotRun."""
     try:
         return await _running(title, start, settings)
     finally:
-        # The program waits for its threads.
+        # Otherwise the process would wait for its threads.
         end_checks()
+
+
+up = partial(_run, "Tool Agent", running_service)
+worker = partial(_run, "Tool Agent worker", running_worker)
+api = partial(_run, "Tool Agent API", running_api)
+im = partial(_run, "Tool Agent IM", running_im_alone)
 
 
 async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextManager[Running]], settings: Settings) -> int:
@@ -57,7 +44,7 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
         for fault in running.faults:
             console.print(f"catalog: {fault.file} {fault.field}: {fault.reason}", style="yellow", markup=False)
         broken = await _wait(asked_to_stop, running)
-        # Calls that are not done by then end, whatever is being checked for them.
+        # After the grace, checks end, so that calls end.
         asyncio.get_running_loop().call_later(settings.calls.shutdown_grace_s, end_checks)
         if broken is None:
             console.print("Stopping: running calls are given a moment … (Ctrl-C again ends at once)")
@@ -69,7 +56,7 @@ async def _running(title: str, start: Callable[[Settings], AbstractAsyncContextM
 
 
 async def _wait(asked_to_stop: asyncio.Event, running: Running) -> str | None:
-    """Why a part ended although nobody asked; None when somebody asked."""
+    """Why a part ended without being asked to; None if it was asked to."""
     stop = asyncio.create_task(asked_to_stop.wait())
     ended = asyncio.ensure_future(running.ended())
     await asyncio.wait((stop, ended), return_when=asyncio.FIRST_COMPLETED)

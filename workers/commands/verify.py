@@ -1,4 +1,4 @@
-"""`python -m workers verify`: database, files, archives and Temporal's own file, whether or not the service runs. Changes nothing."""
+"""`python -m workers verify`: checks database, files, archives and Temporal's file, also while the service runs. Changes nothing."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ from workers.temporal.dev_server import TEMPORAL_REMEDY
 
 
 async def verify(settings: Settings) -> int:
-    """Print what was looked at and what is damaged. Returns the exit code: 1 when anything is. Raises CannotRun."""
+    """Print what was checked and what is damaged. Returns the exit code: 1 for any damage. Raises CannotRun."""
     state = StateDirectory(settings.state.state_dir.absolute())
     database = await kept_database(settings.database, state)
     try:
@@ -53,7 +53,7 @@ async def _part(part: str, look: Callable[[], Awaitable[Verified]]) -> Verified:
 
 
 async def _verify_archives(database: Database, content: ContentStore, state: StateDirectory) -> Verified:
-    """Whether each can be unpacked, and what was unpacked of it is what it holds. Damaged bytes are said with the content."""
+    """Checks that each archive can be unpacked, and that its unpacked files are unchanged. The content check reports damaged bytes."""
     archives = sorted(set((await CatalogEntryTable(database).content_of()).values()))
     damages: list[Damage] = []
     with temporary_folder("tool-agent-verify-") as spool:

@@ -1,1 +1,1 @@
-"""The front door's process: what answers requests, and how it holds back what cannot be recorded."""
+"""The HTTP server of a front door."""

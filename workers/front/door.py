@@ -1,4 +1,4 @@
-"""The HTTP server, in the same event loop as everything else, and the MCP server, whose sessions end when nobody uses them."""
+"""The HTTP server and the MCP server, in the event loop of the process."""
 
 import asyncio
 import ipaddress
@@ -28,10 +28,10 @@ from workers.settings.whole import Settings
 _SHUTDOWN_S = 3
 _SWEEP_S = 60.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 MAX_HEAD_BYTES = 64 * 1024
-"""A head that is longer is more than anybody needs: it is refused before it is held in memory. The server itself has no such limit."""
+"""A longer head is refused before all of it is in memory. The server itself has no limit."""
 
 _BODY = b'{"type":"headers_too_large","title":"Headers too large","status":431,"detail":"The head of a request may have 65536 bytes."}'
 _REFUSAL = (
@@ -41,7 +41,7 @@ _REFUSAL = (
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to us: the whole service stops in order, not the web server alone. Says when it answers."""
+    """Leaves signals to us, so that the whole service stops in order, and reports when it answers."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -57,7 +57,7 @@ class _Server(uvicorn.Server):
 
 
 def bound_socket(settings: FrontSettings) -> socket.socket:
-    """Raises CannotRun when the port is taken, or when the service would be open to others without a key."""
+    """The socket of the API. Raises CannotRun if the port is taken, or the service would be open to others without a key."""
     if settings.api_key is None and not _is_loopback(settings.fastapi_host):
         raise CannotRun(
             f"TOOL_AGENT_FASTAPI_HOST is {settings.fastapi_host!r}, which others can reach. "
@@ -68,7 +68,7 @@ def bound_socket(settings: FrontSettings) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: Starlette, listener: socket.socket, grace: Grace) -> AsyncGenerator[None]:
-    """Answer requests until the block ends; those that are not answered within `grace` find their connection closed."""
+    """Answer requests until the block ends. Connections whose requests are not answered within `grace` are closed."""
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -96,7 +96,7 @@ async def serving(app: Starlette, listener: socket.socket, grace: Grace) -> Asyn
 
 @asynccontextmanager
 async def answering_mcp(app: FastAPI, table: McpSessionTable, settings: Settings, grace: Grace) -> AsyncGenerator[None]:
-    """Until the block ends. Raises CannotRun when its own port is taken."""
+    """Run the MCP server until the block ends. Raises CannotRun if its own port is taken."""
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(running_mcp(app))
         await stack.enter_async_context(_swept(table, timedelta(seconds=settings.mcp.mcp_session_idle_s)))
@@ -120,13 +120,13 @@ def _swept(table: McpSessionTable, idle: timedelta) -> AbstractAsyncContextManag
 
 
 async def never_ended() -> None:
-    """A front door alone has no part that could end by itself."""
+    """Wait for ever: a front door alone has no part that could end by itself."""
     await asyncio.Event().wait()
 
 
 @contextmanager
 def _without_remarks() -> Generator[None]:
-    """The server writes a traceback for each request that is cancelled, but that was the intention."""
+    """Silence the server, which would log a traceback for each request that we cancel."""
     logger = logging.getLogger("uvicorn.error")
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -137,7 +137,7 @@ def _without_remarks() -> Generator[None]:
 
 
 async def _close_waiting(server: _Server) -> None:
-    """Close the connections of clients that still wait: their calls go on, and asking again with the same key finds them."""
+    """Close the connections of clients that still wait. Their calls go on; a request with the same key finds them."""
     requests = list(server.server_state.tasks)
     for connection in list(server.server_state.connections):
         connection.transport.abort()
@@ -157,7 +157,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class BoundedHead(HttpToolsProtocol):
-    """Answers 431 and closes the connection when the request line and headers have more than `MAX_HEAD_BYTES` bytes."""
+    """Answers 431 and closes the connection if the request line and headers have more than `MAX_HEAD_BYTES` bytes."""
 
     _is_in_head = True
     _head_bytes = 0
@@ -172,7 +172,7 @@ class BoundedHead(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # What came with the end of the head is not counted: it was read in one piece.
+        # Bytes that came with the end of the head are not counted, because they are in memory already.
         self._head_bytes += len(data)
         if self._is_in_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self.transport.write(_REFUSAL)

@@ -1,4 +1,4 @@
-"""What answers in conversations on this host, made from settings."""
+"""Answers in conversations on this host."""
 
 from temporalio.client import Client
 
@@ -20,26 +20,23 @@ _PROMPT = "service"
 
 
 def chats_of(store: Store, settings: ChatSettings, client: Client, models: Models, openings: Openings) -> tuple[ServiceRole, Conversations]:
-    """The role for models that are asked here, and what is kept of conversations."""
+    """The role of the model in conversations, and the conversations themselves."""
     submissions = Submissions(Making(client), store.tasks, store.registry)
     tables = Tables(store.matching, store.registry, store.groups, store.routes, store.tasks, store.notes, submissions)
     told = Told(store.chats)
     role = ServiceRole(tables, store.chats, told.asked)
 
     async def requested(conversation_id: str) -> AgentRequest:
-        limits = limits_for(MakeLimits(), _allowed(settings), openings.price())
-        # None: the chat was deleted meanwhile. The step that asks the model sees that too, and refuses.
+        allowed = AgentLimits(
+            turns=settings.chat_turns,
+            wall_s=settings.chat_wall_s,
+            tokens=settings.chat_tokens,
+            cost_usd=settings.chat_limit_usd,
+            turn_tokens=4_096,
+        )
+        limits = limits_for(MakeLimits(), allowed, openings.price())
+        # None if the chat was deleted meanwhile: the step that asks the model sees that too, and refuses.
         return await openings.request(conversation_id, await told.begun(conversation_id) or "", role, _PROMPT, limits)
 
     parts = ChatParts(store.chats, store.messages, store.tasks, submissions, store.concierge)
     return role, Conversations(parts, requested if models.provider is not None else None, settings.chat_idle_s)
-
-
-def _allowed(settings: ChatSettings) -> AgentLimits:
-    return AgentLimits(
-        turns=settings.chat_turns,
-        wall_s=settings.chat_wall_s,
-        tokens=settings.chat_tokens,
-        cost_usd=settings.chat_limit_usd,
-        turn_tokens=4_096,
-    )

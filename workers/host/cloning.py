@@ -1,4 +1,4 @@
-"""What clones repositories on this host, made from settings."""
+"""The cloner of repositories on this host."""
 
 from pathlib import Path
 
@@ -6,15 +6,17 @@ from engine.making.repositories.cloning import CloneLimits, Cloner
 from engine.making.repositories.ssh import SshAccess, SshClient
 from engine.runtimes.process.processes import Launcher
 from engine.runtimes.sandbox.socket_folder import SocketFolders
-from workers.failures import CannotRun
+from workers.failures import CannotRun, cannot_run_on
 from workers.host.scripts import Tooling
 from workers.settings.environment import environment
 from workers.settings.making import RepositorySettings
 from workers.state.directory import StateDirectory
 
+SHORTER_PATH = " Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path."
+
 
 def cloner_of(settings: RepositorySettings, state: StateDirectory, launcher: Launcher, tooling: Tooling) -> Cloner:
-    """Raises CannotRun when a file that a setting names is not there, or there is no place for sockets."""
+    """Raises CannotRun if a file that a setting names does not exist, or there is no place for sockets."""
     variables = environment()
     path = variables.get("PATH")
     access = SshAccess(
@@ -23,11 +25,9 @@ def cloner_of(settings: RepositorySettings, state: StateDirectory, launcher: Lau
         agent=variables.get("SSH_AUTH_SOCK"),
         path=path,
     )
-    try:
-        # Swept and closed by the way out of the sandbox, which has the same.
+    with cannot_run_on(OSError, remedy=SHORTER_PATH):
+        # `Egress` uses the same folders, and sweeps and closes them.
         folders = SocketFolders(state.root, None)
-    except OSError as error:
-        raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
     limits = CloneLimits(settings.repo_max_bytes, settings.repo_max_files, settings.repo_timeout_s)
     ssh = SshClient(launcher, folders, access)
     return Cloner(tooling.executor, tooling.network, schemes=settings.repo_schemes, limits=limits, path=path, ssh=ssh)

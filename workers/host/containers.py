@@ -1,4 +1,4 @@
-"""What containers of this host are made with, from settings."""
+"""The settings, checks and clean-up of this host's containers."""
 
 import asyncio
 from collections.abc import Mapping
@@ -18,14 +18,14 @@ from engine.runtimes.process.ownership import Owner
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.sandbox import SandboxPolicy
-from workers.failures import CannotRun
+from workers.failures import CannotRun, cannot_run_on
 from workers.settings.hosts import RunningSettings
 from workers.settings.tools import ContainerSettings
 from workers.state.directory import StateDirectory
 
 _CHECK_S = 2.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def docker_settings(
@@ -37,15 +37,13 @@ def docker_settings(
     policy: SandboxPolicy,
     user: Identity | None,
 ) -> DockerSettings:
-    """Raises CannotRun when a setting cannot be used."""
+    """Raises CannotRun if a setting cannot be used."""
     try:
         bytes_of(settings.docker_mem_limit)
     except ValueError as error:
         raise CannotRun(f"TOOL_AGENT_DOCKER_MEM_LIMIT: {error}") from error
-    try:
+    with cannot_run_on(OSError):
         Seals.of(state.root)
-    except OSError as error:
-        raise CannotRun(str(error)) from error
     return DockerSettings(
         data=data,
         state=state.root,
@@ -66,7 +64,7 @@ def docker_settings(
 
 
 async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
-    """Of the containers that outlived the last worker. Without an engine there are none, and it is said."""
+    """The names of containers that outlived the last worker. Without an engine there are none, which is logged."""
     try:
         return await names_of(parts.engine, parts.settings)
     except EngineFailure as error:
@@ -75,7 +73,7 @@ async def lasting_names(parts: DockerParts) -> tuple[str, ...]:
 
 
 def engine_check(runtimes: Mapping[str, AnyRuntime]) -> Check:
-    """Raises LackingError with the reason why docker tools are unavailable."""
+    """A check that raises LackingError with the reason why docker tools are unavailable."""
     runtime = runtimes.get("docker")
 
     async def check() -> None:
@@ -90,7 +88,7 @@ def engine_check(runtimes: Mapping[str, AnyRuntime]) -> Check:
 
 
 async def closed_containers(runtimes: Mapping[str, AnyRuntime]) -> None:
-    """The containers that are up stay."""
+    """Close the runtime of containers. Running containers stay."""
     runtime = runtimes.get("docker")
     if isinstance(runtime, DockerRuntime):
         await runtime.close()

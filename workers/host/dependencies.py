@@ -1,4 +1,4 @@
-"""What machine-written code may depend on, as the operator's policy file says."""
+"""The operator's policy for dependencies of machine-written code."""
 
 from pydantic import ConfigDict
 
@@ -11,13 +11,13 @@ _PAGE = "docs/security.md, What made tools may depend on"
 
 
 class _Policy(DependencyPolicy):
-    """As a file has it: what nobody reads is a mistake."""
+    """The policy in a file, where unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 def dependency_policy_of(settings: CodingSettings) -> DependencyPolicy:
-    """What the file does not say is as it is without one. Raises CannotRun when it cannot be read, or says what nobody understands."""
+    """The policy; the default for fields that the file leaves out. Raises CannotRun if the file cannot be read or is not valid."""
     path = settings.dependency_policy
     if path is None:
         return DependencyPolicy()

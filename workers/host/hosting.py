@@ -1,15 +1,16 @@
-"""One host: the tools it runs, and the workers that take calls for them."""
+"""One host: the tools that it runs, and the workers that make calls of them."""
 
 import asyncio
 import secrets
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from temporalio.client import Client
 
 from activities.maintain import Maintain
 from api.ports import Check, NotReadyError
+from engine.beside import beside
 from engine.calling.intake import Intake
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
@@ -24,7 +25,7 @@ from engine.runtimes.running.departures import Departures
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.catalog_state import CatalogState
 from engine.store.containers import ContainerTable
-from engine.store.hosts import HostClaim, HostTable
+from engine.store.hosts import HostClaim
 from engine.upkeep.hosts.draining import OwnDrain, draining
 from engine.upkeep.hosts.lease import HostLease, NotTheHostError, held_host
 from engine.upkeep.removal.containers import found_containers
@@ -33,18 +34,15 @@ from engine.upkeep.removal.leftovers import sweeping_leftovers
 from engine.upkeep.removal.projects import sweep_projects
 from engine.upkeep.tools.maintenance import ServiceMaintenance, begun_maintenance
 from toolagent.contracts.records import CatalogFault
-from workers.failures import CannotRun
+from workers.failures import cannot_run_on
 from workers.grace import Grace
 from workers.host.containers import engine_check
 from workers.host.knowhub import some_knowhub, synchronised
 from workers.host.making import repairs_of, running_making, running_sampling
-from workers.host.mcp_servers import logins_of, mcp_servers_of, noticing, strays_of, watched_servers
+from workers.host.mcp_servers import logins_of, mcp_servers_of, noticing, strays_of, watch
 from workers.host.runtimes import running_runtimes
 from workers.nexus import NexusOperations
 from workers.parts import activities_of, builtins_of, catalog_of, maintenance_of, tables_of
-from workers.settings.kept import ContentSettings
-from workers.settings.whole import Settings
-from workers.state.directory import StateDirectory
 from workers.state.shared_files import require_shared_files
 from workers.storage import Store
 from workers.temporal.host_workers import WorkerPool, running_workers
@@ -54,27 +52,25 @@ from workers.upstreams import McpSide, running_upstreams
 
 @dataclass(frozen=True, slots=True)
 class RunningHost:
-    """A host that takes calls, and what was wrong with its catalog."""
+    """A host that takes calls, and the faults of its catalog."""
 
     workers: WorkerPool
     lease: HostLease
     faults: tuple[CatalogFault, ...]
     lacking: Mapping[str, Check]
-    """What only some tools need."""
+    """Checks of parts that only some tools need."""
     lane: LaneMaking
     queued: QueuedCall
     servers: McpSide
 
     async def ended(self) -> None:
-        """Returns, or raises what went wrong, when it ends although nobody asked it to."""
-        try:
+        """Returns, or raises the error, if the host ends without being asked to."""
+        with cannot_run_on(NotTheHostError):
             await first_of(self.workers.ended, self.lease.lost)
-        except NotTheHostError as error:
-            raise CannotRun(str(error)) from error
 
 
 async def first_of(*ends: Callable[[], Awaitable[None]]) -> None:
-    """Returns, or raises, as the first that ends does."""
+    """Returns, or raises, as the first of these that ends."""
     tasks = [asyncio.ensure_future(end()) for end in ends]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -86,35 +82,33 @@ async def first_of(*ends: Callable[[], Awaitable[None]]) -> None:
 
 
 @asynccontextmanager
-async def running_host(
-    settings: Settings, state: StateDirectory, store: Store, client: Client, guardian: Guardian, owner: Owner, grace: Grace
-) -> AsyncGenerator[RunningHost]:
-    """Serve the queues of this host until the block ends and what it has in hand is done, or `grace` is over. Raises CannotRun."""
+async def running_host(store: Store, client: Client, guardian: Guardian, owner: Owner, grace: Grace) -> AsyncGenerator[RunningHost]:
+    """Serve the queues of this host until the block ends, and its calls have ended or `grace` is over. Raises CannotRun."""
+    settings, state = store.settings, store.state
     builtin = builtins_of(settings)
     intake = Intake(settings.calls.bucket_limits)
     async with AsyncExitStack() as stack:
-        # First: until the id is ours, everything that is kept under it belongs to another.
-        try:
-            lease = await stack.enter_async_context(_lease(store.hosts, settings, state, intake))
-        except NotTheHostError as error:
-            raise CannotRun(str(error)) from error
-        await _require_shared_files(store, settings.content, state)
+        # First, because everything kept under the id belongs to the host that holds its lease.
+        claim = HostClaim(state.host, secrets.token_hex(8), state.origin, settings.calls.bucket_limits)
+        with cannot_run_on(NotTheHostError):
+            held = held_host(store.hosts, claim, settings.host.host_heartbeat_s, settings.host.host_lease_s, intake)
+            lease = await stack.enter_async_context(held)
+        with cannot_run_on(NotReadyError):
+            await require_shared_files(store.hosts, settings.content, state)
         await store.routes.reset(state.host)
         projects = Projects(state.projects, StoredArchives(store.files, store.archives))
         book = BufferedContainerBook(ContainerTable(store.database))
-        logins = logins_of(store, settings, state)
+        logins = logins_of(store)
         stack.push_async_callback(logins.close)
-        running = running_runtimes(settings, state, guardian, owner, builtin, projects, store.audit, book, logins)
-        runs = await stack.enter_async_context(running)
+        runs = await stack.enter_async_context(running_runtimes(store, guardian, owner, builtin, projects, book, logins))
         runtimes = runs.runtimes
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.warn)
         stack.push_async_callback(supervisor.close)
         departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
-        servers = mcp_servers_of(store, settings, state, runs, logins)
+        servers = mcp_servers_of(store, runs, logins)
         found = settings.catalog
-        catalog = catalog_of(store, found, settings.database, state, builtin)
         watched = imported_catalog(
-            noticing(ending_after(catalog, departures), servers.look_again),
+            noticing(ending_after(catalog_of(store, builtin), departures), servers.look_again),
             found.data_dir,
             state.root,
             watch=found.catalog_watch,
@@ -123,27 +117,25 @@ async def running_host(
         faults = await stack.enter_async_context(watched)
         await sweep_projects(projects, store.database)
         await stack.enter_async_context(ending_departed(departures))
-        await stack.enter_async_context(watched_servers(servers))
+        await stack.enter_async_context(beside("look at MCP servers", watch(servers)))
         upstreams = await stack.enter_async_context(running_upstreams(store.database, supervisor, runtimes["mcp"]))
         builds = await stack.enter_async_context(found_containers(runtimes, supervisor, store.registry))
-        making = await stack.enter_async_context(running_making(store, settings, state, client, runs, builds, intake))
+        making = await stack.enter_async_context(running_making(store, client, runs, builds, intake))
         await stack.enter_async_context(draining(OwnDrain(state.host, intake, supervisor, store.routes, store.residents)))
         folders = CallFolders(state.calls)
         await stack.enter_async_context(sweeping_leftovers(folders))
         knowhub = await stack.enter_async_context(some_knowhub(settings.tables, state))
-        maintenance = maintenance_of(store, supervisor, settings.keeping, state.host, builds, intake)
+        maintenance = maintenance_of(store, supervisor, builds, intake)
         rounds = (
-            repairs_of(store, settings, client).run,
-            tables_of(store, settings, state).refresh_due,
+            repairs_of(store, client).run,
+            tables_of(store).refresh_due,
             servers.refresh_due,
-            strays_of(store, state).round,
+            strays_of(store).round,
             store.call_messages.forget_ended,
         )
         maintain = Maintain(maintenance, ServiceMaintenance(store.hosts, rounds))
-        sampling = await stack.enter_async_context(running_sampling(store, settings))
-        activities = activities_of(
-            store, supervisor, frozenset(runtimes), settings, state, folders, intake, maintain, knowhub, sampling, grace
-        )
+        sampling = await stack.enter_async_context(running_sampling(store))
+        activities = activities_of(store, supervisor, frozenset(runtimes), folders, intake, maintain, knowhub, sampling, grace)
         nexus = NexusOperations(client, store.registry, store.matching, store.tasks)
         workers = await stack.enter_async_context(
             running_workers(client, state.host, settings.calls.bucket_limits, activities, making, nexus, grace, intake)
@@ -155,15 +147,3 @@ async def running_host(
         yield RunningHost(
             workers, lease, faults, {"docker": engine_check(runtimes)}, activities.lane, activities.queued, McpSide(servers, upstreams)
         )
-
-
-def _lease(hosts: HostTable, settings: Settings, state: StateDirectory, intake: Intake) -> AbstractAsyncContextManager[HostLease]:
-    claim = HostClaim(state.host, secrets.token_hex(8), state.origin, settings.calls.bucket_limits)
-    return held_host(hosts, claim, settings.host.host_heartbeat_s, settings.host.host_lease_s, intake)
-
-
-async def _require_shared_files(store: Store, settings: ContentSettings, state: StateDirectory) -> None:
-    try:
-        await require_shared_files(store.hosts, settings, state)
-    except NotReadyError as error:
-        raise CannotRun(str(error)) from error

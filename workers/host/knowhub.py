@@ -1,7 +1,7 @@
-"""KnowHub on a host: its client, and what has both sides synchronised."""
+"""KnowHub on a host: its client, and regular synchronisation."""
 
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 import structlog
@@ -13,33 +13,29 @@ from engine.knowhub.sync import CatalogWatch
 from engine.store.catalog_state import CatalogState
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
-from workers.settings.environment import environment
 from workers.settings.hosts import TableSettings
 from workers.state.directory import StateDirectory
-from workers.state.secrets import SecretSource
+from workers.state.secrets import secrets_of
 from workers.temporal.maintain_schedule import KnowHubSchedule, kept_schedule
 
 _LOOK_S = 5.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 @asynccontextmanager
 async def some_knowhub(settings: TableSettings, state: StateDirectory) -> AsyncGenerator[KnowHubClient | None]:
-    """None where none is set."""
+    """The client of KnowHub; None if it is not set."""
     if settings.knowhub_url is None:
         yield None
         return
-    client = KnowHubClient(settings.knowhub_url, partial(SecretSource(environment(), state.root / "secrets").resolve, SECRET))
-    try:
+    async with aclosing(KnowHubClient(settings.knowhub_url, partial(secrets_of(state).resolve, SECRET))) as client:
         yield client
-    finally:
-        await client.aclose()
 
 
 @asynccontextmanager
 async def synchronised(client: Client, catalog: CatalogState, every_s: float) -> AsyncGenerator[None]:
-    """By the schedule, and after each change of the catalog, until the block ends."""
+    """Synchronise by the schedule, and after each change of the catalog, until the block ends."""
     schedule = KnowHubSchedule(client, every_s)
     watch = CatalogWatch(catalog, schedule.trigger)
 

@@ -1,7 +1,7 @@
-"""What makes tools on this host, made from settings."""
+"""Makes tools on this host."""
 
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from pathlib import Path
 
 from temporalio.client import Client
@@ -57,15 +57,13 @@ from engine.upkeep.tools.repairs import RepairPolicy, RepairsFromProduction, Rep
 from toolagent.client.making import Making
 from toolagent_service.contracts.agent import AgentLimits
 from toolagent_service.making.repair_rule import RepairRules
-from workers.failures import CannotRun
+from workers.failures import CannotRun, cannot_run_on
 from workers.host.chats import chats_of
 from workers.host.cloning import cloner_of
 from workers.host.dependencies import dependency_policy_of
 from workers.host.runtimes import HostRuntimes
 from workers.settings.making import CodingSettings, ModelSettings
 from workers.settings.tools import SHIPPED_DATA, CatalogSettings
-from workers.settings.whole import Settings
-from workers.state.directory import StateDirectory
 from workers.storage import Store
 from workers.temporal.activities import MakingActivities
 from workers.temporal.session_workflows import SessionWorkflows
@@ -77,16 +75,15 @@ _NO_ENGINE = "There is no Docker engine on this host."
 @asynccontextmanager
 async def running_making(
     store: Store,
-    settings: Settings,
-    state: StateDirectory,
     client: Client,
     runs: HostRuntimes,
     builds: BuildContainers | None,
     intake: Intake,
 ) -> AsyncGenerator[MakingActivities]:
-    """The steps of tasks, as this host does them. Raises CannotRun when a setting or a file of theirs cannot be used."""
+    """The activities of tasks and conversations on this host. Raises CannotRun if a setting or file of theirs cannot be used."""
+    settings, state = store.settings, store.state
     folder, parts, tooling = state.root / "making", runs.parts, runs.tooling
-    # What a dead worker left of trials goes. Folders of tasks that go on stay: their steps begin where they were.
+    # Remove the trials of a dead worker. Folders of tasks that go on stay, because their steps continue in them.
     await sweep_trials(state.root)
     executor, programs, installer = tooling.executor, tooling.programs, tooling.installer
     uv_runs = UvRuns(executor, programs, installer)
@@ -97,7 +94,7 @@ async def running_making(
         benches = Workbenches(folder, BenchParts(parts.launcher, executor, programs, installer), builds or _NO_ENGINE)
         stack.push_async_callback(benches.close)
         sweep = TaskSweep(WorkflowEnds(client), store.tasks, store.evidence, benches, parts.sandboxing.environments, state.host)
-        # What ended, or went to another host, while this one was away.
+        # Tasks may have ended, or moved to another host, while this one was away.
         await sweep.clear()
         await stack.enter_async_context(sweeping_tasks(sweep))
         workflows = SessionWorkflows(client)
@@ -167,21 +164,19 @@ async def running_making(
 
 
 @asynccontextmanager
-async def running_sampling(store: Store, settings: Settings) -> AsyncGenerator[Sampling | None]:
-    """Our model for tools that ask one, until the block ends; None where none is set."""
-    provider = _provider(settings.model)
+async def running_sampling(store: Store) -> AsyncGenerator[Sampling | None]:
+    """Our model for tools that ask a model, until the block ends; None if no model is set."""
+    provider = _provider(store.settings.model)
     if provider is None:
         yield None
         return
-    try:
-        yield ModelSampling(provider, _prices(settings.catalog), store.turns).answer
-    finally:
-        await provider.aclose()
+    async with aclosing(provider):
+        yield ModelSampling(provider, _prices(store.settings.catalog), store.turns).answer
 
 
-def repairs_of(store: Store, settings: Settings, client: Client) -> RepairsFromProduction:
-    """What sends tools to repair whose calls fail."""
-    of = settings.repairs
+def repairs_of(store: Store, client: Client) -> RepairsFromProduction:
+    """Starts repairs of tools whose calls fail."""
+    settings, of = store.settings, store.settings.repairs
     return RepairsFromProduction(
         RepairTables(
             CallOutcomes(store.database), ToolAlerts(store.database), store.quarantine, store.repairs, store.registry, store.tasks
@@ -206,14 +201,12 @@ def _provider(settings: ModelSettings) -> ModelProvider | None:
 
 
 def _prices(settings: CatalogSettings) -> Prices:
-    try:
+    with cannot_run_on(PriceFileError):
         return Prices.read(_data(settings, "prices.json"))
-    except PriceFileError as error:
-        raise CannotRun(str(error)) from error
 
 
 def _data(settings: CatalogSettings, name: str) -> Path:
-    """A data folder of one's own need not hold what only we need."""
+    """A file of the data folder; the shipped one if the folder does not have it."""
     own = settings.data_dir / name
     return own if own.exists() else SHIPPED_DATA / name
 

@@ -1,9 +1,8 @@
-"""MCP servers on this host, made from settings."""
+"""Registered MCP servers on this host."""
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import structlog
 from mcp.server.request_state import AESGCMRequestStateCodec
@@ -27,33 +26,30 @@ from toolagent.core.failures import StoreUnavailableError
 from workers.destinations import server_judge
 from workers.host.runtimes import HostRuntimes
 from workers.parts import servers_of
-from workers.settings.environment import environment
-from workers.settings.whole import Settings
-from workers.state.directory import StateDirectory
 from workers.state.mcp_key import state_key_of
-from workers.state.secrets import SecretSource
+from workers.state.secrets import secrets_of
 from workers.storage import Store
 
 _AGAIN_S = 10.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
-def logins_of(store: Store, settings: Settings, state: StateDirectory) -> McpLogins:
+def logins_of(store: Store) -> McpLogins:
     """Logins at registered MCP servers. Raises CannotRun."""
-    keys = SecretSource(environment(), state.root / "secrets")
-    # Another key than what clients carry is sealed with: what one of them brings is no login.
+    keys = secrets_of(store.state)
+    # Not the key that seals the state of clients, so that this state is no login.
     key = hashlib.sha256(f"logins at MCP servers: {state_key_of(keys)}".encode()).hexdigest()
-    ask = asking(server_judge(settings))
+    ask = asking(server_judge(store.settings))
     return McpLogins(McpLoginRows(store.database), AESGCMRequestStateCodec([key]), ask, keys.resolve)
 
 
-def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs: HostRuntimes, logins: McpLogins) -> RegisteredServers:
-    """Raises TypeError where there is no such runtime."""
-    runtime, tooling, folder = runs.runtimes["mcp"], runs.tooling, state.root / "mcp-servers"
+def mcp_servers_of(store: Store, runs: HostRuntimes, logins: McpLogins) -> RegisteredServers:
+    """Raises TypeError if the runtime of MCP servers is another one."""
+    runtime, tooling, folder = runs.runtimes["mcp"], runs.tooling, store.state.root / "mcp-servers"
     if not isinstance(runtime, RemoteMcpRuntime):
         raise TypeError("The runtime of MCP servers is another one.")
-    # What a dead process left of its work.
+    # Remove what a dead process left.
     discard(folder)
     executor, programs, installer = tooling.executor, tooling.programs, tooling.installer
     parts = PackageParts(
@@ -63,16 +59,16 @@ def mcp_servers_of(store: Store, settings: Settings, state: StateDirectory, runs
         runs.parts.sandboxing.environments,
         store.archives,
     )
-    return servers_of(store, settings, state, ServerLooks(runtime, PackageServers(parts)), logins)
+    return servers_of(store, ServerLooks(runtime, PackageServers(parts)), logins)
 
 
-def strays_of(store: Store, state: StateDirectory) -> Strays:
-    """What is kept for MCP servers that are not there."""
-    return Strays(McpLoginRows(store.database), SecretMentions(store.database), SecretSource(environment(), state.root / "secrets"))
+def strays_of(store: Store) -> Strays:
+    """Finds rows and secrets of MCP servers that do not exist any more."""
+    return Strays(McpLoginRows(store.database), SecretMentions(store.database), secrets_of(store.state))
 
 
 def noticing(catalog: ImportCatalog, notice: Callable[[], None]) -> ImportCatalog:
-    """The same import, and then this."""
+    """The import of the catalog, followed by `notice`."""
 
     async def run() -> tuple[CatalogFault, ...]:
         faults = await catalog()
@@ -82,18 +78,8 @@ def noticing(catalog: ImportCatalog, notice: Callable[[], None]) -> ImportCatalo
     return run
 
 
-@asynccontextmanager
-async def watched_servers(servers: RegisteredServers) -> AsyncGenerator[None]:
-    """Servers that are due are looked at beside everything else: nothing waits for an installation. Ends with the block."""
-    task = asyncio.create_task(_watch(servers), name="look at MCP servers")
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def _watch(servers: RegisteredServers) -> None:
+async def watch(servers: RegisteredServers) -> None:
+    """Look at servers that are due, for ever. It runs beside everything else, because an installation may take long."""
     while True:
         try:
             await servers.watch()

@@ -1,4 +1,4 @@
-"""Policies of the operator: files (YAML or JSON) that settings name."""
+"""Reads the operator's policies, YAML or JSON files that settings name."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=BaseModel)
 
 
 def said_in(setting: str, path: Path) -> object:
-    """What the file says; an empty one says nothing. Raises CannotRun."""
+    """The content of the file; an empty object for an empty file. Raises CannotRun."""
     try:
         said: object = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -21,7 +21,7 @@ def said_in(setting: str, path: Path) -> object:
 
 
 def understood(setting: str, path: Path, kind: type[T], said: object, page: str, at: tuple[str, ...] = ()) -> T:
-    """As the model of a policy, or of the part of it that is `at` this place; `page` says what may be in it. Raises CannotRun."""
+    """The content as a model of the policy, or of its part `at` a place. `page` is the docs page of the policy. Raises CannotRun."""
     try:
         return kind.model_validate(said)
     except ValidationError as error:

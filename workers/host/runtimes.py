@@ -1,4 +1,4 @@
-"""The runtimes of this host, made from settings."""
+"""The runtimes of this host."""
 
 import shutil
 from collections.abc import AsyncGenerator, Mapping
@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from engine.runtimes import make_runtimes
-from engine.runtimes.auditing.audit import Audit
 from engine.runtimes.builtin.tool import BuiltinTool
 from engine.runtimes.docker.book import ContainerBook
 from engine.runtimes.docker.parts import DockerParts
@@ -23,23 +22,23 @@ from engine.runtimes.process.processes import Launcher
 from engine.runtimes.projects import Projects
 from engine.runtimes.runtime import AnyRuntime
 from engine.runtimes.sandbox.egress import Egress
-from engine.runtimes.sandbox.identity import Identity
 from engine.upkeep.removal.projects import tidied
 from toolagent.contracts.sandbox import SandboxPolicy
 from workers.destinations import server_judge, table_destinations
-from workers.failures import CannotRun
+from workers.failures import cannot_run_on
+from workers.host.cloning import SHORTER_PATH
 from workers.host.containers import closed_containers, docker_settings, lasting_names
 from workers.host.sandbox import identities, policy_of, sandbox_of
 from workers.host.scripts import Tooling, judging, script_service, tooling_of
 from workers.settings.environment import environment
 from workers.settings.whole import Settings
-from workers.state.directory import StateDirectory
-from workers.state.secrets import SecretSource
+from workers.state.secrets import secrets_of
+from workers.storage import Store
 
 
 @dataclass(frozen=True, slots=True)
 class HostRuntimes:
-    """The runtimes, and what they are made of."""
+    """The runtimes, and the parts that they are made of."""
 
     runtimes: Mapping[str, AnyRuntime]
     parts: RuntimeParts
@@ -47,31 +46,31 @@ class HostRuntimes:
 
 
 _ENGINE_VARIABLES = ("DOCKER_HOST", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY")
-"""Where the Docker engine is, if not here."""
+"""Variables that name another Docker engine."""
 
 
 @asynccontextmanager
 async def running_runtimes(
-    settings: Settings,
-    state: StateDirectory,
+    store: Store,
     guardian: Guardian,
     owner: Owner,
     builtin: Mapping[str, BuiltinTool],
     projects: Projects,
-    audit: Audit,
     book: ContainerBook,
     logins: Logins,
 ) -> AsyncGenerator[HostRuntimes]:
-    """What runs tools here, by the tag of their source. Raises CannotRun when the secrets are not private, or the policy cannot be used."""
-    secrets = SecretSource(environment(), state.root / "secrets")
+    """The runtimes by the type of their source. Raises CannotRun if the secrets are not private, or the policy cannot be used."""
+    settings, state, audit = store.settings, store.state, store.audit
+    secrets = secrets_of(state)
     secrets.check()
     launcher = Launcher(owner, guardian, _chosen("PATH"), shutil.which("setpriv"))
     policy = policy_of(settings.sandbox)
     data = settings.catalog.data_dir.absolute()
     users = identities(settings.sandbox.sandbox_users, state.root / "sandbox" / "users")
-    # Of its containers that serve no tool.
+    # The user of containers that serve no tool.
     of_containers = users.take(state.root).identity if users else None
-    egress = _egress(state, policy, of_containers)
+    with cannot_run_on(OSError, remedy=SHORTER_PATH):
+        egress = Egress(state.root, policy.private_hosts, of_containers)
     async with AsyncExitStack() as stack:
         stack.callback(egress.close)
         engine = Engine(_chosen(*_ENGINE_VARIABLES))
@@ -100,14 +99,7 @@ async def running_runtimes(
             start_timeout_s=settings.running.tool_health_timeout_s,
             stop_grace_s=settings.running.stop_grace_s,
         )
-        http = HttpExchange(
-            max_result_bytes=settings.limits.max_result_bytes,
-            max_result_values=settings.limits.max_result_values,
-            public=PublicServers(policy.private_hosts),
-        )
-        stack.push_async_callback(http.aclose)
-        tables = http.with_judge(BeforeSending(table_destinations(settings)))
-        stack.push_async_callback(tables.aclose)
+        http, tables = exchanges_of(stack, settings, policy)
         sandboxing = Sandboxing(sandbox, egress, scripts.environments, environment(), audit)
         judge = server_judge(settings)
         parts = RuntimeParts(local, launcher, sandboxing, http, secrets.resolve, builtin, projects, scripts, docker, tables, judge, logins)
@@ -116,11 +108,17 @@ async def running_runtimes(
         yield HostRuntimes(runtimes, parts, tooling)
 
 
-def _egress(state: StateDirectory, policy: SandboxPolicy, identity: Identity | None) -> Egress:
-    try:
-        return Egress(state.root, policy.private_hosts, identity)
-    except OSError as error:
-        raise CannotRun(f"{error} Set TOOL_AGENT_STATE_DIR or TMPDIR to a folder with a shorter path.") from error
+def exchanges_of(stack: AsyncExitStack, settings: Settings, policy: SandboxPolicy) -> tuple[HttpExchange, HttpExchange]:
+    """HTTP with remote tools, and with tools of external tables. Both are closed with the stack."""
+    http = HttpExchange(
+        max_result_bytes=settings.limits.max_result_bytes,
+        max_result_values=settings.limits.max_result_values,
+        public=PublicServers(policy.private_hosts),
+    )
+    stack.push_async_callback(http.aclose)
+    tables = http.with_judge(BeforeSending(table_destinations(settings)))
+    stack.push_async_callback(tables.aclose)
+    return http, tables
 
 
 def _chosen(*names: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The sandbox of this host, made from settings and the operator's policy file."""
+"""The sandbox of this host."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -28,23 +28,23 @@ from workers.state.directory import StateDirectory
 _SETTING = "TOOL_AGENT_SANDBOX_POLICY"
 _PAGE = "docs/security.md, The policy"
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class _Policy(SandboxPolicy):
-    """As a file has it: what nobody reads is a mistake."""
+    """The policy in a file, where unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class _Limits(SandboxLimits):
-    """As above."""
+    """Limits in a file, where unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 def identities(uids: range = DEFAULT_UIDS, own: Path | None = None) -> Identities | None:
-    """Who programs are; None when they are who we are. `own` as for `Identities`. Raises CannotRun when the users cannot be had."""
+    """The users that tools run as; None if they run as ours. `own` as in `Identities`. Raises CannotRun if the users cannot be had."""
     if os.geteuid() != 0:
         return None
     if not (there := mapped(uids)):
@@ -56,10 +56,7 @@ def identities(uids: range = DEFAULT_UIDS, own: Path | None = None) -> Identitie
 
 
 def policy_of(settings: SandboxSettings) -> SandboxPolicy:
-    """Limits that it does not name are those there are without a file.
-
-    Raises CannotRun when the file cannot be read, or says something that nobody understands.
-    """
+    """The policy, with default limits where its file names none. Raises CannotRun if the file cannot be read or is not valid."""
     path, usual = settings.sandbox_policy, SandboxPolicy()
     if path is None:
         return usual
@@ -81,7 +78,7 @@ async def sandbox_of(
     engine: Engine,
     users: Identities | None,
 ) -> Sandbox | str:
-    """The first level that works; or why there is none, so that what needs no sandbox goes on."""
+    """The sandbox of the first level that works; otherwise the reason, so that tools that need no sandbox still run."""
     if (outer := shown_to_all(state.root)) is not None:
         return _none(f"No tool's code is run: the state directory {state.root} lies in {outer}, which every tool sees. Name another.")
     made = [_MAKERS[level](state.root / "sandbox", owner, engine, users) for level in levels]

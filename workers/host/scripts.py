@@ -1,4 +1,4 @@
-"""What executes scripts on this host, made from settings."""
+"""Executes scripts on this host."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -41,7 +41,7 @@ _ASKING = ("HOME", "UV_CONFIG_FILE", "UV_OFFLINE", "SSL_CERT_FILE", "NODE_EXTRA_
 
 @dataclass(frozen=True, slots=True)
 class Tooling:
-    """What installs and executes in the sandbox of this host; `network` is the way out of it to the hosts that a box names."""
+    """Installs and executes programs in the sandbox of this host. `network` leads to the hosts that a box names."""
 
     programs: Programs
     indexes: Indexes
@@ -53,7 +53,7 @@ class Tooling:
 def tooling_of(
     settings: EnvironmentSettings, start_timeout_s: float, launcher: Launcher, sandbox: Sandbox | str, egress: Egress
 ) -> Tooling:
-    """`sandbox` is the one of this host, or why there is none."""
+    """`sandbox` is that of this host, or the reason why there is none."""
     programs = programs_of(settings)
     indexes = indexes_of(programs, environment())
     is_apart = isinstance(sandbox, str) or sandbox.level.has_own_network
@@ -84,7 +84,7 @@ def script_service(
 
 @asynccontextmanager
 async def judging(policy: SandboxPolicy, programs: Programs, launcher: Launcher, audit: Audit, host: str) -> AsyncGenerator[Judge]:
-    """What the policy has done about dependencies that are known to be vulnerable; none of it goes on after the block."""
+    """Judges dependencies with known vulnerabilities by the policy, until the block ends."""
     everything = environment()
     seen = {name: everything[name] for name in (*_ASKING, *_PYTHON_INDEX) if name in everything}
     advisories = Advisories.of_uv(launcher, str(programs.uv.file), seen)
@@ -96,7 +96,7 @@ async def judging(policy: SandboxPolicy, programs: Programs, launcher: Launcher,
 
 
 def programs_of(settings: EnvironmentSettings) -> Programs:
-    """Those of this machine, but for what a setting names."""
+    """The programs of this machine, or those that settings name."""
     return Programs.found(
         Path(uv.find_uv_bin()),
         node=settings.node_binary,
@@ -107,7 +107,7 @@ def programs_of(settings: EnvironmentSettings) -> Programs:
 
 
 def indexes_of(programs: Programs, variables: Mapping[str, str]) -> Indexes:
-    """As uv and npm are set up on this machine; the sandbox sees their addresses, none of their files."""
+    """The indexes that uv and npm use on this machine. The sandbox sees their addresses, not their files."""
     node = programs.node.file if programs.node else None
     path = f"{node.parent}:{variables.get('PATH', '')}" if node else variables.get("PATH", "")
     seen = {name: variables[name] for name in (*_ASKING, *_PYTHON_INDEX, *_NPM_INDEX) if name in variables} | {"PATH": path}
@@ -124,6 +124,6 @@ def indexes_of(programs: Programs, variables: Mapping[str, str]) -> Indexes:
 
 
 def _told(variables: Mapping[str, str], effective: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
-    """Variables of this machine as they are, as only they name an index; what files say by the variable of the same meaning."""
+    """The variables of this machine. The settings of files are added as variables, if no variable means the same."""
     own = {name: variables[name] for name in names if name in variables}
     return {name: value for name, value in effective.items() if not own.keys() & _MEANS.get(name, {name})} | own

@@ -5,5 +5,5 @@ from collections.abc import Mapping
 
 
 def environment() -> Mapping[str, str]:
-    """The only place that looks at it besides the settings themselves."""
+    """The variables of the process. Only this module and the settings read them."""
     return os.environ  # noqa: TID251 - here it is allowed

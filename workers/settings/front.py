@@ -1,12 +1,11 @@
 """The front door: where it listens, how much it takes; and the log."""
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import Field, SecretStr
 
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES
-from workers.settings.part import CommaSeparated, Part, Port, Seconds
+from workers.settings.part import HttpAddress, Names, Number, Part, Port, Seconds
 
 
 class FrontSettings(Part):
@@ -18,22 +17,14 @@ class FrontSettings(Part):
     fastapi_port: Port = 8001
     """Port of the HTTP API."""
 
-    public_url: str | None = None
+    public_url: HttpAddress | None = None
     """Where browsers reach the HTTP API, such as `https://tools.example`; unset: where the request came to that begins a login."""
 
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
     """Bearer token that every request must carry but `/health` and the return of logins, `/oauth/callback`."""
 
-    allowed_hosts: CommaSeparated[tuple[str, ...]] = ("127.0.0.1", "localhost", "[::1]")
+    allowed_hosts: Names = ("127.0.0.1", "localhost", "[::1]")
     """Host names that requests may use when there is no API key; comma-separated."""
-
-    @field_validator("public_url")
-    @classmethod
-    def _check_url(cls, value: str | None) -> str | None:
-        parts = urlsplit(value or "")
-        if value is not None and (parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment):
-            raise ValueError("it begins with http:// or https://, names a host, and has neither ? nor #")
-        return value
 
 
 class McpSettings(Part):
@@ -58,7 +49,7 @@ class LimitSettings(Part):
     max_values: Annotated[int, Field(ge=1024, le=MAX_STARTED_VALUES)] = 110_000
     """Values (numbers, texts, lists, objects, names in objects …) a request body or the parameters may hold."""
 
-    max_file_bytes: Annotated[int, Field(ge=1)] = 64 * 1_048_576
+    max_file_bytes: Number = 64 * 1_048_576
     """Bytes a file may have."""
 
     max_result_bytes: Annotated[int, Field(ge=1024, le=1_073_741_824)] = 64 * 1_048_576

@@ -1,7 +1,7 @@
 """Hosts, the calls that they take, and the tools that they run."""
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -9,10 +9,10 @@ from pydantic import Field, ValidationInfo, field_validator
 from toolagent.client.names import TASK_QUEUE
 from toolagent_service.calls.dispatch import DEFAULT_BUCKET
 from toolagent_service.contracts.lanes import LaneMode
-from workers.settings.part import CommaSeparated, Part, Seconds
+from workers.settings.part import HttpAddress, Names, Number, Part, Seconds
 
 _BEATS_IN_A_LEASE = 3
-"""So that a heartbeat or two may be late without another host being told that this one is dead."""
+"""The least heartbeats in a lease, so that one or two may be late before the host counts as dead."""
 
 _RESERVED_QUEUES = (TASK_QUEUE, "control")
 
@@ -33,7 +33,7 @@ class HostSettings(Part):
     @classmethod
     def _check_lease(cls, value: float, others: ValidationInfo) -> float:
         heartbeat = others.data.get("host_heartbeat_s")
-        if heartbeat is None:  # that one is reported
+        if heartbeat is None:  # the heartbeat is wrong, which is reported
             return value
         least = round(_BEATS_IN_A_LEASE * heartbeat, 6)
         if value < least:
@@ -47,7 +47,7 @@ class HostSettings(Part):
 class CallSettings(Part):
     """Calls."""
 
-    bucket_limits: dict[str, Annotated[int, Field(ge=1)]] = {"default": 16, "http": 5, "ai": 2, "database": 3}
+    bucket_limits: dict[str, Number] = {"default": 16, "http": 5, "ai": 2, "database": 3}
     """Calls at once by bucket, for each of its queues on this host; JSON."""
 
     lanes: LaneMode = LaneMode.HARMLESS
@@ -59,19 +59,19 @@ class CallSettings(Part):
     shutdown_grace_s: Seconds = 10.0
     """Seconds for running calls and steps of tasks when the service stops."""
 
-    http_request_allow: CommaSeparated[tuple[str, ...]] = ()
+    http_request_allow: Names = ()
     """Private hosts, addresses or CIDRs that `http_request` may reach; comma-separated."""
 
     runcomfy_url: str | None = None
     """RunComfy's server API, as far as `/users`: `https://api.runcomfy.net/prod/api`; unset: its tools answer `unavailable`."""
 
-    callback_allow: CommaSeparated[tuple[str, ...]] = ()
+    callback_allow: Names = ()
     """Private hosts, addresses or CIDRs that callbacks may go to; comma-separated."""
 
-    external_tools_allow: CommaSeparated[tuple[str, ...]] = ()
+    external_tools_allow: Names = ()
     """Private hosts, addresses or CIDRs that external tool tables, and their tools, may be at; comma-separated."""
 
-    mcp_allow: CommaSeparated[tuple[str, ...]] = ()
+    mcp_allow: Names = ()
     """Private hosts, addresses or CIDRs that registered MCP servers may be at; comma-separated."""
 
     @field_validator("bucket_limits")
@@ -102,32 +102,31 @@ class KeepingSettings(Part):
     """Which hot tool goes when there are too many: `lru`, the one that was used longest ago."""
 
 
+Interval: TypeAlias = Annotated[float, Field(ge=10, le=604_800)]
+"""Seconds, up to a week."""
+
+
 class TableSettings(Part):
     """What others have."""
 
-    external_tools_refresh_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    external_tools_refresh_s: Interval = 3600.0
     """Seconds after which an external tool table is fetched again, at the next look at what runs."""
 
-    mcp_refresh_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    mcp_refresh_s: Interval = 3600.0
     """Seconds after which a registered MCP server is asked for its tools again, at the next look at what runs."""
 
-    knowhub_url: str | None = None
+    knowhub_url: HttpAddress | None = None
     """KnowHub's URL, without `/api/resource`; its key is the secret `KNOWHUB`; unset: nothing is synchronised with it."""
 
-    knowhub_interval_s: Annotated[float, Field(ge=10, le=604_800)] = 3600.0
+    knowhub_interval_s: Interval = 3600.0
     """Seconds between two synchronisations with KnowHub; one follows each change of the catalog in addition."""
 
     @field_validator("knowhub_url")
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
-        """It is in answers and histories, so that no secret may be in it."""
-        if value is None:
-            return None
-        parts = urlsplit(value)
-        if parts.username is not None or parts.password is not None:
+        """The URL is in answers and histories, so it may have no secret."""
+        if value is not None and "@" in urlsplit(value).netloc:
             raise ValueError("a user or password has no place in it; set the secret KNOWHUB (TOOL_AGENT_SECRET_KNOWHUB)")
-        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError("it begins with http:// or https://, names a host, and has neither ? nor #")
         return value
 
 

@@ -1,11 +1,13 @@
-"""What is kept: where, and for how long."""
+"""The state directory, the database, files, and how long they are kept."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
 from workers.settings.part import Part
+
+RetentionHours: TypeAlias = Annotated[float, Field(ge=96)]
 
 
 class StateSettings(Part):
@@ -57,11 +59,11 @@ class RetentionSettings(Part):
     file_retention_hours: Annotated[float, Field(ge=26)] = 168.0
     """Hours after which an unused file is removed; one that a record or a version names stays."""
 
-    call_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
+    call_retention_hours: RetentionHours = 2_160.0
     """Hours after its end at which the record of a call is deleted, with its result and events; its idempotency key is new again."""
 
-    task_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
+    task_retention_hours: RetentionHours = 2_160.0
     """Hours after its end at which a task or a session of a group is deleted, with its log; tools and their evidence stay."""
 
-    chat_retention_hours: Annotated[float, Field(ge=96)] = 2_160.0
+    chat_retention_hours: RetentionHours = 2_160.0
     """Hours after its last message at which a conversation is deleted; tasks that it began stay."""

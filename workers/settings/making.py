@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, SecretStr
 
 from toolagent_service.contracts.repairs import Meanwhile
-from workers.settings.part import CommaSeparated, Part, Seconds
+from workers.settings.part import Dollars, Names, Number, Part, Seconds
 
 
 class ModelSettings(Part):
@@ -28,22 +28,22 @@ class ModelSettings(Part):
 class CodingSettings(Part):
     """Making tools."""
 
-    max_coding_tasks: Annotated[int, Field(ge=1)] = 2
+    max_coding_tasks: Number = 2
     """Tasks that make tools at once, on all hosts; later ones wait."""
 
-    coding_rounds: Annotated[int, Field(ge=1)] = 3
+    coding_rounds: Number = 3
     """How many candidates of the model the gate checks before the task fails."""
 
-    coding_turns: Annotated[int, Field(ge=1)] = 100
+    coding_turns: Number = 100
     """Turns of the model that a task may take."""
 
     coding_wall_s: Seconds = 3_600.0
     """Seconds that a task's agent may take."""
 
-    coding_tokens: Annotated[int, Field(ge=1)] = 10_000_000
+    coding_tokens: Number = 10_000_000
     """Tokens that a task may take, read and written, cached or not."""
 
-    coding_limit_usd: Annotated[float | None, Field(ge=0)] = None
+    coding_limit_usd: Dollars | None = None
     """USD that a task may cost; unset: no limit."""
 
     dependency_policy: Path | None = None
@@ -69,13 +69,13 @@ class RepairSettings(Part):
 class RepositorySettings(Part):
     """Cloning repositories."""
 
-    repo_schemes: CommaSeparated[tuple[str, ...]] = ("https", "ssh")
+    repo_schemes: Names = ("https", "ssh")
     """Schemes of addresses that may be cloned; comma-separated; `file` is possible."""
 
-    repo_max_bytes: Annotated[int, Field(ge=1)] = 512 * 1_048_576
+    repo_max_bytes: Number = 512 * 1_048_576
     """Bytes of disk that a clone may take, git's own files included."""
 
-    repo_max_files: Annotated[int, Field(ge=1)] = 20_000
+    repo_max_files: Number = 20_000
     """Files and folders that a clone may have, git's own included."""
 
     repo_timeout_s: Seconds = 120.0

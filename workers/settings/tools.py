@@ -6,10 +6,10 @@ from typing import Annotated
 from pydantic import Field, field_validator
 
 from toolagent.contracts.sandbox import SandboxLevel
-from workers.settings.part import CommaSeparated, Part, Port
+from workers.settings.part import CommaSeparated, Number, Part, Port
 
 SHIPPED_DATA = Path(__file__).resolve().parents[2] / "data"
-"""What comes with us, wherever the service is started."""
+"""The shipped data, wherever the service is started."""
 
 
 class CatalogSettings(Part):
@@ -65,10 +65,10 @@ class SandboxSettings(Part):
     """Allowed levels; the first that works is used: `bubblewrap`, `docker`, `rlimits`; comma-separated."""
 
     sandbox_uids: Annotated[str, Field(pattern=r"^\d{1,9}-\d{1,9}$")] = "60706-61183"
-    """Range of users, `FIRST-LAST`, for tools when the worker is root, one for each tool. Nobody else may use them."""
+    """Range of users, `FIRST-LAST`, for tools if the worker is root, one for each tool. No other program may use them."""
 
     sandbox_policy: Path | None = None
-    """File (YAML or JSON) with the upper limits of what tools are granted."""
+    """File (YAML or JSON) with the upper limits for tools."""
 
     @field_validator("sandbox_uids")
     @classmethod
@@ -96,8 +96,8 @@ class ContainerSettings(Part):
     docker_mem_limit: str = "1g"
     """Memory of a container."""
 
-    docker_nano_cpus: Annotated[int, Field(ge=1)] = 1_000_000_000
+    docker_nano_cpus: Number = 1_000_000_000
     """CPU of a container, in billionths of a core."""
 
-    docker_ttl_seconds: Annotated[int, Field(ge=1)] = 1800
+    docker_ttl_seconds: Number = 1800
     """Seconds after which an unused container is removed, at the next look at running tools."""

@@ -1,4 +1,4 @@
-"""The settings of all parts, and what is wrong with what was set."""
+"""The settings of all parts, and messages about wrong and unknown ones."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ from workers.settings.temporal import TemporalSettings
 from workers.settings.tools import CatalogSettings, ContainerSettings, EnvironmentSettings, SandboxSettings
 
 _NOT_OURS = frozenset({"URL", "OWNER", "RUN", "TOOL_ID", "CALL_ID", "OUTPUT_DIR"})
-"""Of the command line, and of what we start: a service may be one of these."""
+"""Variables of the command line, and of programs that we start: a service may be such a program."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Those that are not given come from the environment. For what puts parts together; each part is given its own."""
+    """All settings. Parts that are not given come from the environment."""
 
     front: FrontSettings = field(default_factory=FrontSettings)
     mcp: McpSettings = field(default_factory=McpSettings)
@@ -56,7 +56,7 @@ PARTS: tuple[type[Part], ...] = tuple(get_type_hints(Settings).values())
 
 
 def unusable() -> Iterator[str]:
-    """A sentence for each setting that cannot be used."""
+    """A sentence for each invalid setting."""
     for part in PARTS:
         try:
             part()
@@ -68,7 +68,7 @@ def unusable() -> Iterator[str]:
 
 
 def unread(variables: Mapping[str, str]) -> Iterator[str]:
-    """A sentence for each variable that looks like a setting and is none."""
+    """A sentence for each variable that looks like a setting and is not."""
     known = [name for part in PARTS for name in part.model_fields]
     for name in sorted(variables):
         own = name.removeprefix(PREFIX)

@@ -1,20 +1,19 @@
-"""Where this service keeps its files, from the settings."""
+"""The store of files that the settings name."""
 
 from engine.store.content import CONTENT_STORES
 from engine.store.content.parts import ContentParts, UnusableContentStoreError
 from engine.store.content.store import ContentStore
 from engine.store.database import Database
 from workers.failures import CannotRun
-from workers.settings.environment import environment
 from workers.settings.kept import ContentSettings
 from workers.state.directory import StateDirectory
-from workers.state.secrets import SecretSource
+from workers.state.secrets import secrets_of
 
 
 def content_of(database: Database, settings: ContentSettings, state: StateDirectory) -> ContentStore:
-    """Raises CannotRun when the settings name no store that can be used, or the secrets are not private."""
-    secrets = SecretSource(environment(), state.root / "secrets")
-    # Otherwise a file that others may read would look like one without the keys.
+    """Raises CannotRun if the store cannot be used, or the secrets are not private."""
+    secrets = secrets_of(state)
+    # A file of secrets that others may read would look like one without the store's keys.
     secrets.check()
     parts = ContentParts(
         folder=state.content,

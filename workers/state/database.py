@@ -1,4 +1,4 @@
-"""The database of a service that need not run."""
+"""The database of a service, which may run or not."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from workers.state.directory import StateDirectory
 
 
 async def kept_database(settings: DatabaseSettings, state: StateDirectory) -> Database:
-    """To be closed. Raises CannotRun when there is none, or it cannot be used."""
+    """The caller closes it. Raises CannotRun if there is no database, or it cannot be used."""
     if settings.database_url is None and not await asyncio.to_thread(state.database.is_file):
         place = str(state.database)
         raise CannotRun(f"There is no database at {place!r}. Set TOOL_AGENT_STATE_DIR or TOOL_AGENT_DATABASE_URL to the service's.")

@@ -1,4 +1,4 @@
-"""The state directory: whose it is, and who the host is."""
+"""The state directory, its owner, and the id of the host."""
 
 import os
 import platform
@@ -17,14 +17,14 @@ _MACHINE_ID = Path("/etc/machine-id")
 
 @dataclass(frozen=True, slots=True)
 class StateDirectory:
-    """Where everything lies, and the id by which this host is known; without one, nothing runs here."""
+    """The folders of the service, and the id of this host; empty in a process that runs no tools."""
 
     root: Path
     host: str = ""
 
     @property
     def database(self) -> Path:
-        """SQLite's file, where no other database is named."""
+        """SQLite's file, if no other database is named."""
         return self.root / "tool-agent.db"
 
     @property
@@ -53,7 +53,7 @@ class StateDirectory:
 
     @property
     def steps(self) -> Path:
-        """Which steps of calls are under way; see `engine.calls.steps`."""
+        """The steps of calls that are under way; see `engine.calls.steps`."""
         return self.root / "steps-under-way"
 
     @property
@@ -62,13 +62,13 @@ class StateDirectory:
 
     @property
     def origin(self) -> str:
-        """Machine and folder: only one process can own it at a time, so a second one with the same origin is the first's successor."""
+        """Machine and folder. One process owns them at a time, so a second host with the same origin is the successor of the first."""
         machine = _MACHINE_ID.read_text(encoding="ascii").strip() if _MACHINE_ID.is_file() else "no machine id"
         return f"{self.root} on {platform.node()} ({machine})"
 
 
 def open_state(root: Path) -> StateDirectory:
-    """The directory for one who runs no tools, beside others perhaps; it is made if need be. Raises CannotRun."""
+    """The directory for a process that runs no tools, shared with others perhaps; created if missing. Raises CannotRun."""
     root = root.absolute()
     with _writable(root):
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -77,7 +77,7 @@ def open_state(root: Path) -> StateDirectory:
 
 @contextmanager
 def owned_state(root: Path, host_id: str | None = None) -> Generator[StateDirectory]:
-    """Own the directory until the block ends; it is made if need be. Without `host_id` the one that is kept there. Raises CannotRun."""
+    """Own the directory until the block ends; created if missing. Without `host_id`, the host has the id kept there. Raises CannotRun."""
     root = open_state(root).root
     lock = FileLock(root / "owner.lock", timeout=0)
     with _writable(root):
@@ -113,8 +113,8 @@ def _already_owned(root: Path) -> str:
 
 
 def _host_id(path: Path) -> str:
-    """Kept, so that calls that wait for a tool of this host find it again after a restart."""
-    # A process that died between making the file and writing to it left an empty one.
+    """The id is kept, so that calls that wait for a tool of this host find it again after a restart."""
+    # A process that died after creating the file left it empty.
     kept = path.read_text(encoding="ascii").strip() if path.exists() else ""
     if not kept:
         kept = f"host-{secrets.token_hex(4)}"

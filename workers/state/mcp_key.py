@@ -1,4 +1,4 @@
-"""The key of what MCP clients carry for the service."""
+"""The key that seals the state that MCP clients keep for the service."""
 
 import secrets
 
@@ -11,13 +11,13 @@ from workers.state.secrets import SecretSource
 _KEY = "MCP_STATE_KEY"
 _SHORTEST_KEY = 32
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 def state_key_of(source: SecretSource) -> str:
-    """The secret that seals which call an MCP client continues; made at the first start. One that cannot be kept lasts as long as we do.
+    """The key; made at the first start. If it cannot be written, it lasts as long as this process.
 
-    Raises CannotRun for one that is too short.
+    Raises CannotRun for a key that is too short.
     """
     known = source.resolve(_KEY)
     if known is not None:

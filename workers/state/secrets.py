@@ -3,12 +3,15 @@
 import hmac
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
 from engine.registry.secret_vault import SecretRefusedError
-from workers.failures import CannotRun
+from workers.failures import cannot_run_on
+from workers.settings.environment import environment
+from workers.state.directory import StateDirectory
 
 _PREFIX = "TOOL_AGENT_SECRET_"
 
@@ -17,13 +20,16 @@ class _UnusableError(Exception):
     """The file cannot be used; the text says why, and what to do."""
 
 
+def secrets_of(state: StateDirectory) -> "SecretSource":
+    """The secrets of this process and of its state directory."""
+    return SecretSource(environment(), state.root / "secrets")
+
+
 class SecretSource:
-    """The environment goes before the file, whose lines are `NAME=value`."""
+    """The environment takes precedence over the file, whose lines are `NAME=value`."""
 
     def __init__(self, environment: Mapping[str, str], file: Path) -> None:
-        self._environment = environment
-        self._file = file
-        self._turn = Lock()
+        self._environment, self._file, self._turn = environment, file, Lock()
 
     def resolve(self, name: str) -> str | None:
         """The secret behind `NAME` or `secret:NAME`; None when there is none."""
@@ -31,64 +37,61 @@ class SecretSource:
         return self._environment.get(f"{_PREFIX}{bare}") or self._from_file().get(bare)
 
     def names(self) -> frozenset[str]:
-        """Of those in the file."""
+        """The names in the file."""
         return frozenset(self._from_file())
 
     def keep(self, name: str, value: str) -> None:
-        """Write a secret down under this name, unless it has a value: that is somebody's decision, and stays.
+        """Write a secret into the file, unless the name has a value already. Raises SecretRefusedError.
 
-        Raises SecretRefusedError. Whoever dies in here leaves the file as it was, or with the new line.
+        A crash leaves the file as it was, or with the new line.
         """
-        if value.splitlines() != [value] or "\0" in value:
-            raise SecretRefusedError("it has more than one line.")
-        with self._turn:
-            self._require_usable()
+        _require_line(value)
+        with self._changing():
             if self.resolve(name) is None:
                 self._write(name, value)
 
     def replace(self, name: str, value: str) -> None:
-        """Write a secret down under this name, in place of what the file has. Raises SecretRefusedError.
+        """Write a secret into the file in place of an earlier value. Raises SecretRefusedError.
 
-        Nothing is written where the environment has this value; another one there is refused.
+        Writes nothing if the environment has this value, and refuses if it has another one.
         """
-        if value.splitlines() != [value] or "\0" in value:
-            raise SecretRefusedError("it has more than one line.")
+        _require_line(value)
         if there := self._environment.get(f"{_PREFIX}{name}"):
             if hmac.compare_digest(there.encode(), value.encode()):
                 return
             raise SecretRefusedError(f"{_PREFIX}{name} is set to another value, and goes before. Unset it, or give that value.")
-        with self._turn:
-            self._require_usable()
+        with self._changing():
             self._write(name, value)
 
     def forget(self, name: str) -> None:
-        """Take a secret out of the file, if it is there. Raises SecretRefusedError."""
-        with self._turn:
-            self._require_usable()
+        """Remove a secret from the file, if it is there. Raises SecretRefusedError."""
+        with self._changing():
             if name in self._from_file():
                 self._write(name, None)
 
     def check(self) -> None:
-        """Raises CannotRun when others may read the file, or when it cannot be read as UTF-8."""
-        try:
+        """Raises CannotRun if others may read the file, or if it cannot be read as UTF-8."""
+        with cannot_run_on(_UnusableError):
             self._text()
-        except _UnusableError as error:
-            raise CannotRun(str(error)) from error
 
-    def _require_usable(self) -> None:
-        try:
-            self._text()
-        except _UnusableError as error:
-            raise SecretRefusedError(str(error)) from error
+    @contextmanager
+    def _changing(self) -> Generator[None]:
+        """Raises SecretRefusedError if the file cannot be used."""
+        with self._turn:
+            try:
+                self._text()
+            except _UnusableError as error:
+                raise SecretRefusedError(str(error)) from error
+            yield
 
     def _write(self, name: str, value: str | None) -> None:
-        """All other lines stay as they are."""
+        """Keeps all other lines as they are."""
         try:
             lines = self._file.read_bytes().splitlines(keepends=True) if self._file.is_file() else []
             before = b"".join(line for line in lines if not line.startswith(f"{name}=".encode()))
             end = b"" if not before or before.endswith(b"\n") else b"\n"
             line = b"" if value is None else f"{name}={value}\n".encode()
-            # Made with mode 0600, beside the file it replaces.
+            # Created with mode 0600, beside the file that it replaces.
             descriptor, temporary = tempfile.mkstemp(dir=self._file.parent, prefix=".secrets-")
             try:
                 with os.fdopen(descriptor, "wb") as target:
@@ -103,7 +106,7 @@ class SecretSource:
             raise SecretRefusedError(f"{self._file} cannot be written ({type(error).__name__}).") from error
 
     def _text(self) -> str:
-        """Raises _UnusableError. The causes are not chained: what is in the file must not be in a traceback."""
+        """Raises _UnusableError, without its cause: the content of the file must not be in a traceback."""
         try:
             if not self._file.is_file():
                 return ""
@@ -117,9 +120,14 @@ class SecretSource:
             raise _UnusableError(f"{self._file} cannot be read ({type(error).__name__}). Make it a file of our own user's.") from None
 
     def _from_file(self) -> dict[str, str]:
-        """What has become unusable since the start, as when others may read it now, is no secret any more, and is not used."""
+        """Empty if the file has become unusable since the start, for example because others may read it now."""
         try:
             lines = self._text().splitlines()
         except _UnusableError:
             return {}
         return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def _require_line(value: str) -> None:
+    if value.splitlines() != [value] or "\0" in value:
+        raise SecretRefusedError("it has more than one line.")

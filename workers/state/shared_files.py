@@ -1,4 +1,4 @@
-"""Whether all hosts see the same files: a folder of one state directory is no place for several."""
+"""Checks that all hosts see the same files: several state directories cannot share a folder of one."""
 
 from api.ports import NotReadyError
 from engine.store.hosts import HostTable
@@ -7,7 +7,7 @@ from workers.state.directory import StateDirectory
 
 
 async def require_shared_files(hosts: HostTable, settings: ContentSettings, state: StateDirectory) -> None:
-    """Raises NotReadyError when files are kept in a folder of this state directory while a host on another one is alive."""
+    """Raises NotReadyError if files are kept in this state directory while a host with another one is alive."""
     if settings.content_store != "folder":
         return
     others = sorted(host.host for host in await hosts.list_all() if host.is_alive and host.origin != state.origin)

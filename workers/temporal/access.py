@@ -1,4 +1,4 @@
-"""The Temporal this process works with: the embedded server, or the one that was named."""
+"""Access to Temporal: the embedded server, or a named one."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -23,7 +23,7 @@ from workers.state.directory import StateDirectory
 from workers.temporal.connection import connect, register_search_attributes, set_retention
 from workers.temporal.dev_server import embedded_temporal, last_words, read_config
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 _CONNECT_S = 30.0
 _FIND_S = 10.0
@@ -32,20 +32,20 @@ _ANSWER = timedelta(seconds=5)
 
 @dataclass(frozen=True, slots=True)
 class TemporalAccess:
-    """A connection that is fit for use, and where it leads."""
+    """A connection ready for use, and the address of the server."""
 
     client: Client
     address: str
     ui_url: str | None = None
     folder: Path | None = None
-    """Of the embedded server."""
+    """The folder of the embedded server."""
 
 
 @asynccontextmanager
 async def some_temporal(
     settings: TemporalSettings, state: StateDirectory, guardian: Guardian, owner: Owner
 ) -> AsyncGenerator[TemporalAccess]:
-    """The server that was named; where none was, the embedded one, until the block ends. Raises CannotRun."""
+    """The named server; if none is named, the embedded one, until the block ends. Raises CannotRun."""
     if settings.temporal_address is not None:
         yield await named_temporal(settings, settings.temporal_address)
         return
@@ -62,7 +62,7 @@ async def some_temporal(
 
 
 async def named_temporal(settings: TemporalSettings, address: str) -> TemporalAccess:
-    """A server that others run. Raises CannotRun when it does not answer."""
+    """A server that others run. Raises CannotRun if it does not answer."""
     namespace = settings.temporal_namespace or read_config(settings.temporal_config).namespace
     client = await connect(address, namespace, sandbox=settings.workflow_sandbox, patience_s=_FIND_S)
     await _register(client)
@@ -75,9 +75,9 @@ async def _register(client: Client) -> None:
 
 
 async def check_temporal(client: Client, folder: Path | None = None) -> None:
-    """Raises RPCError when it does not answer, StoreUnwritableError when the embedded server cannot write to its `folder`.
+    """Raises RPCError if Temporal does not answer, StoreUnwritableError if the embedded server cannot write to its `folder`.
 
-    A server that has failed to write once knows of no workflow any more until it can: so it is asked for one.
+    Asks for a workflow, because a server that failed to write finds none until it can write again.
     """
     if folder is not None:
         await require_writing({"Temporal's folder": folder})

@@ -1,43 +1,35 @@
-"""What a host does, as the workers of Temporal are given it."""
+"""The activities of a host, for its Temporal workers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from activities.admit import Admit
-from activities.call_tool import CallTool
-from activities.control_tool import ControlTool
-from activities.deliver_callback import DeliverCallback
-from activities.group_sessions import GroupSessions
-from activities.maintain import Maintain
-from activities.settle import Settle
-from activities.sync_knowhub import SyncKnowHub
 from engine.calling.lane_call import LaneMaking
 from engine.calling.queued_call import QueuedCall
+
+Steps: TypeAlias = Sequence[Callable[..., object]]
 
 
 @dataclass(frozen=True, slots=True)
 class Activities:
-    """What this host does for calls and tools."""
+    """Activities for calls and tools, by their queue, and the parts that make calls."""
 
-    admit: Admit
-    call: CallTool
-    settle: Settle
-    control: ControlTool
-    callbacks: DeliverCallback
+    local: Steps
+    call: Steps
+    callbacks: Steps
+    control: Steps
+    service: Steps
     lane: LaneMaking
     queued: QueuedCall
-    sessions: GroupSessions
-    maintain: Maintain
-    knowhub: SyncKnowHub
 
 
 @dataclass(frozen=True, slots=True)
 class MakingActivities:
-    """What this host does for tasks that make tools, and for conversations, by where it is asked for."""
+    """Activities for tasks that make tools, and for conversations, by their queue."""
 
-    local: Sequence[Callable[..., object]]
-    """Steps of workflows that take milliseconds."""
-    chats: Sequence[Callable[..., object]]
-    asked: Sequence[Callable[..., object]]
-    """On the queue of all hosts: whether a task may begin."""
-    steps: Sequence[Callable[..., object]]
+    local: Steps
+    """Local activities, which take milliseconds."""
+    chats: Steps
+    asked: Steps
+    """On the queue of all hosts: wait for the begin of a task."""
+    steps: Steps

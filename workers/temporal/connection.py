@@ -1,4 +1,4 @@
-"""Getting a connection to Temporal that is fit for use: namespace there, search attributes registered."""
+"""Connects to Temporal, and registers search attributes."""
 
 from functools import cache
 
@@ -19,7 +19,7 @@ from workers.failures import CannotRun
 
 
 async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: float) -> Client:
-    """Raises CannotRun when no Temporal answers there for that namespace within `patience_s` seconds."""
+    """Raises CannotRun if no Temporal answers for the namespace within `patience_s`."""
     plugin = service_plugin(None if sandbox else UnsandboxedWorkflowRunner())
     try:
         async for attempt in AsyncRetrying(
@@ -40,14 +40,14 @@ async def connect(address: str, namespace: str, *, sandbox: bool, patience_s: fl
 
 @cache
 def _runtime() -> Runtime:
-    """Says errors alone. It has threads, so a process that forks must not have connected."""
+    """Logs errors only. It has threads, so a process must not connect before it forks."""
     return Runtime(telemetry=TelemetryConfig(logging=LoggingConfig(filter=TelemetryFilter(core_level="ERROR", other_level="ERROR"))))
 
 
 async def register_search_attributes(client: Client) -> str:
-    """A start that names an unregistered attribute is refused by the server, so those that are missing are added. Raises CannotRun.
+    """Register missing search attributes: the server refuses to start workflows with unknown ones. Raises CannotRun.
 
-    Returns why outcomes are not shown, which are no reason not to run; empty when they are.
+    Returns why outcomes are not shown, if only their attribute is missing, without which the service can run.
     """
     try:
         await _add_missing(client)
@@ -60,7 +60,7 @@ async def register_search_attributes(client: Client) -> str:
 
 
 async def shows_outcomes(client: Client) -> bool:
-    """Whether workflows may say how they ended."""
+    """Whether workflows may set the search attribute of their outcome."""
     return names.OUTCOME.name not in await _missing(client)
 
 
@@ -87,6 +87,6 @@ async def _add_missing(client: Client) -> None:
 
 
 async def set_retention(client: Client, hours: int) -> None:
-    """How long the embedded server keeps ended workflows: its file grows by about 20 KB for each."""
+    """Set how long the embedded server keeps ended workflows. Its file grows by about 20 KB for each."""
     config = NamespaceConfig(workflow_execution_retention_ttl=Duration(seconds=hours * 3600))
     await client.workflow_service.update_namespace(UpdateNamespaceRequest(namespace=client.namespace, config=config), retry=True)

@@ -1,12 +1,14 @@
-"""The embedded Temporal: the real server with its state in a file, as a child that never outlives us."""
+"""The embedded Temporal: the real server with its state in a file, as a child process that does not outlive us."""
 
 import asyncio
 import json
 import shutil
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from asyncio.subprocess import Process
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -32,7 +34,7 @@ _DATABASE = "temporal.db"
 _LOG, _LAST_LINES = "server.log", 3
 _MAX_LOG_BYTES = 5_000_000
 
-_log = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class DevServerConfig(BaseModel):
@@ -53,14 +55,14 @@ class DevServerConfig(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class DevServer:
-    """Where the embedded server is reached."""
+    """The addresses of the embedded server."""
 
     address: str
     ui_url: str
 
 
 def read_config(path: Path) -> DevServerConfig:
-    """Raises CannotRun naming the field that is wrong."""
+    """Raises CannotRun with the name of a wrong field."""
     try:
         return DevServerConfig.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValidationError) as error:
@@ -71,15 +73,17 @@ def read_config(path: Path) -> DevServerConfig:
 async def embedded_temporal(
     settings: TemporalSettings, config: DevServerConfig, folder: Path, guardian: Guardian, owner: Owner
 ) -> AsyncGenerator[DevServer]:
-    """Run the server until the block ends; one that dies is started again with its state. Raises CannotRun."""
+    """Run the server until the block ends. A server that dies is started again with its state. Raises CannotRun."""
     port = _port(settings.temporal_port, config.port, config.ip, "TOOL_AGENT_TEMPORAL_PORT")
     ui_port = _port(settings.temporal_ui_port, config.ui_port, config.ip, "TOOL_AGENT_TEMPORAL_UI_PORT")
     command = server_command(temporal_binary(settings.temporal_binary), config, folder, port, ui_port)
-    await _require_whole(folder / _DATABASE)
+    # A server with a damaged database would start and end again and again.
+    if said := await asyncio.to_thread(damage_at_start, folder / _DATABASE):
+        raise CannotRun(f"Temporal's database {folder / _DATABASE} is damaged ({said}). {TEMPORAL_REMEDY}")
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
     environment = {**config.environment, **owner.environment}
-    first = await _start(command, environment, folder, guardian)
-    keeper = asyncio.create_task(_keep(first, command, environment, folder, guardian))
+    start = partial(_start, command, environment, folder, guardian)
+    keeper = asyncio.create_task(_keep(await start(), start, folder, guardian))
     try:
         yield DevServer(address=f"{config.ip}:{port}", ui_url=f"http://{config.ip}:{ui_port}")
     finally:
@@ -88,39 +92,31 @@ async def embedded_temporal(
             await keeper
 
 
-async def _require_whole(file: Path) -> None:
-    """The server says it in a log, and is started again and again."""
-    if said := await asyncio.to_thread(damage_at_start, file):
-        raise CannotRun(f"Temporal's database {file} is damaged ({said}). {TEMPORAL_REMEDY}")
-
-
-async def _keep(
-    process: asyncio.subprocess.Process, command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian
-) -> None:
+async def _keep(process: Process, start: Callable[[], Awaitable[Process]], folder: Path, guardian: Guardian) -> None:
     try:
         while True:
             code = await process.wait()
             guardian.release(process.pid)
             _log.error("temporal_ended", exit_code=code, log=str(folder / _LOG), restart_in_s=_RESTART_DELAY_S)
-            process = await _restart(command, environment, folder, guardian)
+            process = await _restart(start)
     finally:
         await _stop(process)
         guardian.release(process.pid)
 
 
-async def _restart(command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian) -> asyncio.subprocess.Process:
-    """As often as it takes: a full disk or a lack of processes may pass."""
+async def _restart(start: Callable[[], Awaitable[Process]]) -> Process:
+    """Try until it starts: a full disk or a lack of processes may pass."""
     delay = _RESTART_DELAY_S
     while True:
         await asyncio.sleep(delay)
         try:
-            return await _start(command, environment, folder, guardian)
+            return await start()
         except OSError as error:
             delay = min(2 * delay, _MAX_RESTART_DELAY_S)
             _log.error("temporal_not_restarted", error=str(error), again_in_s=delay)
 
 
-async def _start(command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian) -> asyncio.subprocess.Process:
+async def _start(command: list[str], environment: Mapping[str, str], folder: Path, guardian: Guardian) -> Process:
     with _log_file(folder).open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -135,7 +131,7 @@ async def _start(command: list[str], environment: Mapping[str, str], folder: Pat
 
 
 def _log_file(folder: Path) -> Path:
-    """The log goes on, so that what a crash left can be read; one that is too large makes way for a new one."""
+    """The log is continued, so that the end of a crashed server can be read. A log that is too large is replaced."""
     log = folder / _LOG
     if log.exists() and log.stat().st_size > _MAX_LOG_BYTES:
         log.replace(folder / f"{_LOG}.1")
@@ -143,7 +139,7 @@ def _log_file(folder: Path) -> Path:
 
 
 def last_words(folder: Path) -> str:
-    """Where the server in that state folder writes, and what it wrote last."""
+    """Names the log of the server, and quotes its last lines."""
     log = folder / _LOG
     try:
         said = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LAST_LINES:]
@@ -152,7 +148,7 @@ def last_words(folder: Path) -> str:
     return f"Its log is {str(log)!r}; it ends: {' | '.join(said)[-1000:]}" if said else f"Its log {str(log)!r} is empty."
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
+async def _stop(process: Process) -> None:
     if process.returncode is None:
         process.terminate()
         try:
@@ -164,7 +160,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 
 def server_command(binary: str, config: DevServerConfig, folder: Path, port: int, ui_port: int) -> list[str]:
-    """The command line of the embedded server, on a leash: it dies with the thread that starts it."""
+    """The command line of the embedded server. With `setpriv`, the server dies with the thread that started it."""
     leash = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     command = [*leash, binary, "server", "start-dev", "--ip", config.ip, "--port", str(port), "--ui-port", str(ui_port)]
     command += ["--db-filename", str(folder / _DATABASE), "--namespace", config.namespace, "--log-level", "warn"]
@@ -186,7 +182,7 @@ def _port(wanted: int | None, default: int, ip: str, setting: str) -> int:
 
 
 def temporal_binary(named: Path | None = None) -> str:
-    """Raises CannotRun when it is not there."""
+    """The `temporal` program. Raises CannotRun if it does not exist."""
     candidates = [str(named)] if named else [str(Path(sys.prefix) / "bin" / "temporal"), "temporal"]
     for candidate in candidates:
         if found := shutil.which(candidate):

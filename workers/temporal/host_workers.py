@@ -1,7 +1,7 @@
-"""The Temporal workers of one host: one for workflows, one for each queue that calls wait in."""
+"""The Temporal workers of one host: one for workflows, and one for each queue of calls."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,7 +16,7 @@ from toolagent.client import names
 from toolagent.client.temporal import ToolAgentClient
 from toolagent_service import step_names
 from workers.grace import Grace
-from workers.temporal.activities import Activities, MakingActivities
+from workers.temporal.activities import Activities, MakingActivities, Steps
 from workers.temporal.connection import shows_outcomes
 from workers.temporal.slots import tuner_of
 from workflows.calls.call_lane import CallLane
@@ -51,13 +51,13 @@ HOST_WORKFLOWS = (
 WORKFLOWS = (*HOST_WORKFLOWS, CallLane)
 
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
-"""A cancellation reaches an activity with the answer to a heartbeat."""
+"""Heartbeats are sent this often, because their answers bring cancellations."""
 
 _LAST = timedelta(seconds=0.5)
-"""What has not ended by itself within the grace is cancelled then; so are those that wait for something."""
+"""How long activities may take to end once they are cancelled, after the grace."""
 
 _CALLS_AT_ONCE = 256
-"""Calls that are admitted or settled. More wait at Temporal, behind those that come later."""
+"""Calls that are admitted or settled at once. More calls wait at Temporal, behind later ones."""
 
 _CONTROL_SLOTS = 8
 _LOOK_SLOTS = 16
@@ -66,24 +66,24 @@ _CALLBACK_SLOTS = 16
 _SLOT_ASKERS = 4
 _MAKING_SLOTS = 16
 _CHAT_SLOTS = 64
-"""Models are waited for, and functions take milliseconds."""
+"""Many, because these activities mostly wait for models."""
 
 
 class WorkerPool:
-    """The running workers, as one thing that is well or not."""
+    """The running workers."""
 
     def __init__(self, workers: Sequence[Worker], tasks: Sequence[asyncio.Task[None]]) -> None:
         self._workers = workers
         self._tasks = tasks
 
     async def check(self) -> None:
-        """Raises NotReadyError naming the queues that are not served."""
+        """Raises NotReadyError with the queues that are not served."""
         idle = [worker.task_queue for worker in self._workers if not worker.is_running]
         if idle:
             raise NotReadyError(f"The workers of these queues do not run: {', '.join(idle)}.")
 
     async def ended(self) -> None:
-        """Returns, or raises what went wrong, when a worker ends although nobody asked it to."""
+        """Returns, or raises the error, if a worker ends without being asked to."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
@@ -100,14 +100,12 @@ async def running_workers(
     grace: Grace,
     intake: Intake,
 ) -> AsyncGenerator[WorkerPool]:
-    """Serve all queues of this host until the block ends; running calls and steps of tasks are then given `grace`.
+    """Serve all queues of this host until the block ends. Running calls and steps of tasks then have the `grace` to end.
 
-    `nexus` handles the operations of `ToolAgentService`.
-    Calls that any host may take are asked for while the intake is open. Those that wait for this host were placed before it closed.
+    `nexus` handles the operations of `ToolAgentService`. Calls for any host are taken only while the intake is open. Calls that wait
+    for this host were placed before it closed.
     """
-    call = [activities.call.call_tool]
-    groups, maintain = activities.sessions, activities.maintain
-    sessions = [groups.open_session, groups.note_session, groups.list_launches, groups.pin_versions, groups.find_group]
+    call = activities.call
     outcomes = [OutcomeInterceptor()] if await shows_outcomes(client) else []
     look = LookAtCall(ToolAgentClient(client)).look_at_call
     with ThreadPoolExecutor(2, thread_name_prefix="workflow") as executor:
@@ -116,42 +114,23 @@ async def running_workers(
                 client,
                 task_queue=names.TASK_QUEUE,
                 workflows=HOST_WORKFLOWS,
-                activities=[
-                    activities.admit.admit,
-                    activities.admit.place,
-                    activities.settle.settle,
-                    look,
-                    *call,
-                    *sessions,
-                    *making.local,
-                    maintain.list_live_hosts,
-                ],
+                activities=[*activities.local, *call, *making.local, look],
                 nexus_service_handlers=[nexus],
                 workflow_task_executor=executor,
                 max_concurrent_workflow_tasks=_CALLS_AT_ONCE,
                 max_concurrent_local_activities=_CALLS_AT_ONCE,
-                no_remote_activities=True,  # calls that wait, wait where the slots are counted
+                no_remote_activities=True,  # calls wait in queues whose slots are counted
                 graceful_shutdown_timeout=_LAST,
                 interceptors=outcomes,
             ),
             _activity_worker(client, step_names.LOOKS_QUEUE, [look], _LOOK_SLOTS),
-            _activity_worker(
-                client,
-                step_names.CALLBACKS_QUEUE,
-                [activities.callbacks.deliver_callback, activities.callbacks.note_callback],
-                _CALLBACK_SLOTS,
-                grace,
-            ),
-            _activity_worker(
-                client, step_names.control_queue(host), [activities.control.control_tool, maintain.maintain_host], _CONTROL_SLOTS, grace
-            ),
-            _activity_worker(
-                client, step_names.MAINTAIN_QUEUE, [maintain.maintain_service, activities.knowhub.sync_knowhub], _MAINTAIN_SLOTS
-            ),
+            _activity_worker(client, step_names.CALLBACKS_QUEUE, activities.callbacks, _CALLBACK_SLOTS, grace),
+            _activity_worker(client, step_names.control_queue(host), activities.control, _CONTROL_SLOTS, grace),
+            _activity_worker(client, step_names.MAINTAIN_QUEUE, activities.service, _MAINTAIN_SLOTS),
             Worker(
                 client,
                 task_queue=names.CHATS_QUEUE,
-                # Those that began before they had a queue of their own are on the other one until they rest.
+                # Conversations that began before they had this queue are on the other one until they rest.
                 workflows=[ServiceAgent],
                 activities=making.chats,
                 workflow_task_executor=executor,
@@ -176,15 +155,13 @@ async def running_workers(
             try:
                 await grace.idle()
             finally:
-                # Also those whose tasks have not begun yet: told nothing, they would begin now and run for ever.
+                # Also workers whose tasks have not begun yet: otherwise they would begin now and run for ever.
                 await asyncio.gather(*(worker.shutdown() for worker in workers))
                 await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _activity_worker(
-    client: Client, queue: str, activities: Sequence[Callable[..., object]], slots: int | WorkerTuner, grace: Grace | None = None
-) -> Worker:
-    """With a grace, what it has in hand is waited for."""
+def _activity_worker(client: Client, queue: str, activities: Steps, slots: int | WorkerTuner, grace: Grace | None = None) -> Worker:
+    """With a grace, running activities are waited for."""
     is_tuned = isinstance(slots, WorkerTuner)
     return Worker(
         client,

@@ -1,4 +1,4 @@
-"""Schedules of what is done again and again, one of each for a namespace, whatever number of hosts there is."""
+"""Schedules of regular workflows, one of each in a namespace, for all hosts."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -29,43 +29,39 @@ from toolagent_service.contracts.maintenance import MaintainRequest
 _LOOK_S = 60.0
 
 _CATCH_UP = timedelta(seconds=10)
-"""Temporal's least. What was missed while the server was away is not made up for: the next run sees all that there is."""
+"""Temporal's minimum. Missed runs are not made up for, because the next run does all of the work."""
 
 _PATIENCE = timedelta(seconds=10)
 """A service starts without its schedule rather than not at all."""
 
 _LIFE = timedelta(minutes=10)
-"""A run that nobody goes on with must not keep later ones from starting."""
+"""The time limit of a run, so that a stuck one does not block later ones."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class RegularSchedule:
-    """Of one workflow. Hosts with different intervals: the one that started last decides."""
+    """The schedule of one workflow. If hosts have different intervals, the host that started last decides."""
 
     def __init__(self, client: Client, schedule: str, workflow: str, argument: Contract, every_s: float) -> None:
-        self._client, self._id, self._workflow, self._argument, self._every_s = client, schedule, workflow, argument, every_s
-
-    @property
-    def name(self) -> str:
-        return self._id
+        self._client, self.name, self._workflow, self._argument, self._every_s = client, schedule, workflow, argument, every_s
 
     async def upsert(self) -> None:
-        """As this host wants it. Raises RPCError."""
+        """Create or update the schedule. Raises RPCError."""
         if not await self.create():
-            await self._client.get_schedule_handle(self._id).update(self._changed, rpc_timeout=_PATIENCE)
+            await self._client.get_schedule_handle(self.name).update(self._changed, rpc_timeout=_PATIENCE)
 
     async def create(self) -> bool:
-        """Where there is none. Raises RPCError."""
+        """Create the schedule; False if it exists. Raises RPCError."""
         try:
-            await self._client.create_schedule(self._id, self._wanted, rpc_timeout=_PATIENCE)
+            await self._client.create_schedule(self.name, self._wanted, rpc_timeout=_PATIENCE)
         except ScheduleAlreadyRunningError:
             return False
         return True
 
     async def trigger(self) -> None:
-        """Once now; after the run that is under way, if there is one. Raises RPCError."""
-        handle = self._client.get_schedule_handle(self._id)
+        """Run once now, or after the current run. Raises RPCError."""
+        handle = self._client.get_schedule_handle(self.name)
         await handle.trigger(overlap=ScheduleOverlapPolicy.BUFFER_ONE, rpc_timeout=_PATIENCE)
 
     @property
@@ -73,7 +69,7 @@ class RegularSchedule:
         action = ScheduleActionStartWorkflow(
             self._workflow,
             self._argument,
-            id=self._id,
+            id=self.name,
             task_queue=names.TASK_QUEUE,
             execution_timeout=_LIFE,
         )
@@ -81,7 +77,7 @@ class RegularSchedule:
         return Schedule(action, spec, policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=_CATCH_UP))
 
     def _changed(self, found: ScheduleUpdateInput) -> ScheduleUpdate | None:
-        """An operator who paused it has paused it."""
+        """The update, if there is one. A schedule that an operator has paused stays paused."""
         there, wanted = found.description.schedule, self._wanted
         if there.spec.intervals == wanted.spec.intervals and there.policy == wanted.policy:
             return None
@@ -100,7 +96,7 @@ class KnowHubSchedule(RegularSchedule):
 
 @asynccontextmanager
 async def kept_schedule(schedule: RegularSchedule, look_s: float = _LOOK_S) -> AsyncGenerator[None]:
-    """Bring it about, and create it again where somebody has deleted it, until the block ends."""
+    """Create or update the schedule, and create it again if it is deleted, until the block ends."""
     try:
         await schedule.upsert()
     except RPCError as error:

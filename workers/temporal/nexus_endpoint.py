@@ -1,4 +1,4 @@
-"""The Nexus endpoint under which agents on other namespaces find the service."""
+"""The Nexus endpoint by which agents on other namespaces find the service."""
 
 from datetime import timedelta
 
@@ -12,11 +12,11 @@ from toolagent.client import names
 
 _PATIENCE = timedelta(seconds=5)
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 async def kept_endpoint(client: Client, endpoint: str, *, is_ours: bool) -> None:
-    """Make it on a server of ours; on that of others say how it is made. A service without an endpoint runs all the same."""
+    """Create the endpoint on our own server; on another server, log how to create it. The service also runs without it."""
     wanted = EndpointTarget(worker=EndpointTarget.Worker(namespace=client.namespace, task_queue=names.TASK_QUEUE))
     try:
         there = await _found(client, endpoint)

@@ -1,4 +1,4 @@
-"""The workflows of sessions, for who looks after them."""
+"""The workflows of sessions, for the sweeps that maintain them."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Slots of a worker that asks for no more work while its host drains."""
+"""Slots of a worker that takes no work while its host drains."""
 
 import asyncio
 from contextlib import suppress
@@ -20,9 +20,9 @@ _NO_MATTER = FixedSizeSlotSupplier(1)
 
 
 class IntakeSlots(CustomSlotSupplier):
-    """So many; a poll begins only while the intake is open. One that has begun may still bring something.
+    """A fixed number of slots. A poll begins only while the intake is open; a poll that has begun may still bring work.
 
-    A worker that is shut down instead would lose what it has in hand after its grace, and could not be started again.
+    Shutting the worker down instead would cut off its calls after a grace, and it could not be started again.
     """
 
     def __init__(self, slots: int, intake: Intake) -> None:
@@ -30,7 +30,7 @@ class IntakeSlots(CustomSlotSupplier):
         self._loop = asyncio.get_running_loop()
 
     async def reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit:
-        del ctx  # all polls of the queue are alike
+        del ctx  # all polls of the queue are equal
         while True:
             await self._intake.opened()
             await self._free.acquire()
@@ -39,16 +39,16 @@ class IntakeSlots(CustomSlotSupplier):
             self._free.release()
 
     def try_reserve_slot(self, ctx: SlotReserveContext) -> SlotPermit | None:
-        """Only asked for what needs no poll: workflows of the same queue, of which there are none."""
+        """Only called for activities of workflows on the same queue, of which there are none."""
         del ctx
         return None
 
     def mark_slot_used(self, ctx: SlotMarkUsedContext) -> None: ...
 
     def release_slot(self, ctx: SlotReleaseContext) -> None:
-        """Called by a thread of Temporal's."""
+        """Called by a thread of Temporal."""
         del ctx
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, so no poll waits
             self._loop.call_soon_threadsafe(self._free.release)
 
 

@@ -1,4 +1,4 @@
-"""How workflows of tasks ended, as Temporal knows it."""
+"""How the workflows of tasks ended, according to Temporal."""
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.service import RPCError, RPCStatusCode

@@ -1,4 +1,4 @@
-"""The lane of one front door: batches of short calls, each an update. Its door makes them; the record says how each ended."""
+"""The lane of one front door: batches of short calls, each an update. The door makes the calls; records have their ends."""
 
 from collections import Counter
 
@@ -6,21 +6,20 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.lanes import LaneFigures
 from toolagent_service import step_names, stubs
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 from workflows import options
-from workflows.inputs import input_of
+from workflows.inputs import input_of, malformed
 
 _MOST_UPDATES, _MOST_CALLS = 600, 5_000
-"""Of one run: a server suggests a new one after 4,096 events, six of each update."""
+"""The limits of one run. The server suggests a new run after 4,096 events; an update has six."""
 
 _A_BATCH, _MOST_BYTES = 64, 3 * 1024 * 1024
-"""A door sends so many calls at most; the server suggests a new run at 4 MiB."""
+"""The most calls that a door sends in a batch, and the size of a long history. The server suggests a new run at 4 MiB."""
 
 _NAMED = 4
-"""Tools that the summary of a batch names."""
+"""The most tools in the summary of a batch."""
 
 
 @workflow.defn(name=step_names.CALL_LANE)
@@ -31,9 +30,9 @@ class CallLane:
 
     @workflow.run
     async def run(self, *surplus: JsonValue) -> None:
-        """Goes on as a new run when this one is long enough; ends when its door closes."""
+        """Continues as a new run when this one is long; ends when its door closes."""
         if surplus:
-            raise ApplicationError("A lane takes no input.", type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
+            raise malformed("A lane takes no input.")
         await workflow.wait_condition(lambda: self._is_closed or self._is_full)
         await workflow.wait_condition(workflow.all_handlers_finished)
         if not self._is_closed:
@@ -41,10 +40,10 @@ class CallLane:
 
     @workflow.update(name=step_names.TAKE)
     async def take(self, batch: JsonValue = None, *surplus: JsonValue) -> LaneEnds:
-        """Have a batch made: it takes no longer than the lane's budget, whatever its calls take."""
+        """Make a batch. It takes no longer than the lane's budget."""
         asked = input_of(LaneBatch, batch, surplus)
         self._updates, self._calls = self._updates + 1, self._calls + len(asked.calls)
-        # Not where batches are refused: a task of refusals alone does not wake the run that would go on as a new one.
+        # Set here, not where batches are refused: a workflow task of refusals alone does not wake the run.
         self._is_full = self._is_full or self._is_long
         made = await workflow.execute_local_activity(stubs.make_batch, asked, **options.make_batch(_summary_of(asked)))
         workflow.set_current_details(_details_of(made.figures))
@@ -52,7 +51,7 @@ class CallLane:
 
     @take.validator
     def _require_batch(self, batch: JsonValue = None, *surplus: JsonValue) -> None:
-        """What is refused here leaves nothing in the history."""
+        """A batch refused here is not in the history."""
         if self._is_closed or self._is_full:
             raise ApplicationError("This run of the lane takes no more; ask again.", type=step_names.LANE_DRAINS)
         input_of(LaneBatch, batch, surplus)
@@ -63,7 +62,7 @@ class CallLane:
 
     @property
     def _is_ending(self) -> bool:
-        """With two more batches it may be long."""
+        """Whether two more batches may make the run long."""
         is_full = self._updates >= _MOST_UPDATES - 2 or self._calls >= _MOST_CALLS - 2 * _A_BATCH
         return is_full or workflow.info().get_current_history_size() >= _MOST_BYTES
 
@@ -74,7 +73,7 @@ class CallLane:
 
 
 def _summary_of(batch: LaneBatch) -> str:
-    """Such as `echo ×41, calculator ×2`."""
+    """For example `echo ×41, calculator ×2`."""
     counted = Counter(call.tool_id for call in batch.calls).most_common()
     named = ", ".join(f"{tool} ×{times}" if times > 1 else tool for tool, times in counted[:_NAMED])
     return named + (f" and {len(counted) - _NAMED} more tools" if len(counted) > _NAMED else "")

@@ -1,4 +1,4 @@
-"""Beginning the delivery of a callback: a workflow of its own, so that nobody waits for the receiver."""
+"""Starts the delivery of a callback as a workflow of its own, so that nothing waits for the receiver."""
 
 import asyncio
 
@@ -12,10 +12,10 @@ from toolagent.core.calls.callbacks import delivery_id
 
 
 async def announce(callback: Callback | None) -> None:
-    """Returns when Temporal has the delivery. Whoever cancels us now does not stop it: it says what became of the call."""
+    """Returns when the delivery is started. A cancellation does not stop it, because it announces the end of the call."""
     if callback is None:
         return
-    # Only the task of the workflow itself is cancelled, not those that it makes.
+    # Cancelling the workflow cancels its main task only.
     begun = asyncio.create_task(_begin(callback))
     while not begun.done():
         try:

@@ -14,7 +14,7 @@ from workflows.inputs import input_of, require_host
 class ControlTool:
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> ToolRoute:
-        """Takes a `ToolControl` as plain JSON; what is none fails at once."""
+        """Takes a `ToolControl` as plain JSON; invalid input fails at once."""
         control = input_of(ToolControl, given, surplus)
         require_host(control.host)
         return await workflow.execute_activity(

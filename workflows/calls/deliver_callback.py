@@ -1,4 +1,4 @@
-"""One callback: sent until it is taken, refused for good, or too late; then written down."""
+"""One callback: sent until it is accepted, refused for good, or too late; then recorded."""
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -16,7 +16,7 @@ from workflows.inputs import input_of
 class DeliverCallback:
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> CallbackEnd:
-        """Takes a `Callback` as plain JSON; what is none fails at once, where a typed argument would be tried for ever."""
+        """Takes a `Callback` as plain JSON; invalid input fails at once. With a typed argument it would be retried for ever."""
         callback = input_of(Callback, given, surplus)
         end = await _delivered(callback)
         note = CallbackNote(

@@ -1,4 +1,4 @@
-"""One call as a workflow of its own: what HTTP, MCP, the command line and other agents' child workflows start."""
+"""One call as a workflow, started by HTTP, MCP, the command line and workflows of other agents."""
 
 from typing import NoReturn
 
@@ -17,7 +17,7 @@ from workflows.groups.adoption import invoke_alone
 
 _MOST_ISSUES = 50
 _CANCELLED = "cancelled"
-"""In the memo of a run that goes on with a call that is to end."""
+"""In the memo of a run that continues a cancelled call."""
 
 
 @workflow.defn(name=names.INVOKE_TOOL)
@@ -27,15 +27,14 @@ class InvokeTool:
 
     @workflow.signal(name=step_names.ANSWERED)
     def answered(self, *_: JsonValue) -> None:
-        """A session has made the call; its record says how that ended."""
+        """A session has made the call; the record has the result."""
         self._told += 1
 
     @workflow.run
     async def run(self, call: JsonValue = None, *surplus: JsonValue) -> ToolResult:
         """Takes a `ToolCall` as plain JSON.
 
-        Anybody may start this with anything. A typed argument that does not fit would fail the workflow task for ever; so it is
-        checked here, and what is wrong with it is the answer.
+        An invalid typed argument would fail the workflow task for ever, so the input is validated here, and its faults are the result.
         """
         info = workflow.info()
         call_id = call_id_of_workflow(info.workflow_id, info.first_execution_run_id)
@@ -53,7 +52,7 @@ class InvokeTool:
         is_new, is_cancelled = (bool(workflow.memo_value(name, "")) for name in (names.NEW, _CANCELLED))
 
         def renew(is_cancelled: bool) -> NoReturn:
-            # A new run does not know that the one before was cancelled.
+            # A new run would not know that the earlier one was cancelled.
             workflow.continue_as_new(call, memo={**workflow.memo(), _CANCELLED: "yes"} if is_cancelled else None)
 
         result = await invoke_alone(asked, call_id, is_new=is_new, told=lambda: self._told, is_cancelled=is_cancelled, renew=renew)
@@ -80,7 +79,7 @@ def _surplus(call_id: str, number: int) -> ToolResult:
 
 
 def _key_without_its_id(call_id: str, asked: ToolCall) -> ToolResult:
-    """Only the workflow id keeps two starts apart or together; a key that is not in it would be a promise nobody keeps."""
+    """The result for a key that is not in the workflow id: only the id makes two starts the same call."""
     wanted = call_id_for_key(asked.caller.caller_id, asked.idempotency_key or "")
     message = f"A call with this idempotency key must be started as workflow {wanted!r} (reuse policy: reject duplicates)."
     issue = ValidationIssue(path="$.idempotency_key", message=message, keyword="idempotency_key")

@@ -1,4 +1,4 @@
-"""Many calls, each a child workflow: some at a time or one after the other, to the end of all of them."""
+"""Many calls, each a child workflow: several at a time or one after the other."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,10 +21,10 @@ from workflows.calls.callbacks import announce
 from workflows.inputs import input_of
 
 LANES = 16
-"""How many calls of one batch are under way at a time."""
+"""The most calls of a batch at a time."""
 
 _ATTEMPTS = 5
-"""How often a key that has become free is tried for, when others who try are quicker each time."""
+"""How often a start is tried for a key that has become free, if other starts are quicker each time."""
 
 
 @workflow.defn(name=names.RUN_TOOLS)
@@ -37,7 +37,7 @@ class RunTools:
 
     @workflow.run
     async def run(self, batch: JsonValue = None, *surplus: JsonValue) -> BatchEnd:
-        """Takes a `ToolBatch` as plain JSON: as for `InvokeTool`, input that is none is answered, not failed on for ever."""
+        """Takes a `ToolBatch` as plain JSON. As in `InvokeTool`, the faults of the input are the result."""
         info = workflow.info()
         batch_id = batch_id_of_workflow(info.workflow_id, info.first_execution_run_id)
         try:
@@ -91,7 +91,7 @@ class RunTools:
             return _cancelled(entry)
 
     async def _made_elsewhere(self, call: ToolCall, entry: BatchedCall) -> BatchedCall:
-        """Somebody made, or makes, a call with this key: it is this one if it is the same. Cancelling the batch leaves it alone."""
+        """A call with this key exists: it is this one, if it is the same call. Cancelling the batch does not cancel it."""
         try:
             for _ in range(_ATTEMPTS):
                 look = await self._looked(call, entry.call_id)
@@ -100,13 +100,13 @@ class RunTools:
                 try:
                     return after(entry, await child.made(call, entry.call_id, WorkflowIDReusePolicy.ALLOW_DUPLICATE))
                 except WorkflowAlreadyStartedError:
-                    continue  # somebody was quicker: theirs may be this very call, or be refused like the one before
+                    continue  # another start was quicker; it may be this call, or be refused like the one before
         except (asyncio.CancelledError, FailureError) as error:
             return _cancelled(entry) if is_cancelled_exception(error) else _unseen(entry)
         return _conflicting(entry)
 
     async def _looked(self, call: ToolCall, call_id: str) -> CallLook:
-        """Not `RUNNING`: what runs is waited for, by an activity that Temporal repeats without a word in our history."""
+        """Waits for a running call, by an activity whose retries are not in our history. The state is never `RUNNING`."""
         request = LookRequest(call=call, call_id=call_id)
         look = await workflow.execute_local_activity(stubs.look_at_call, request, **options.look(call.tool_id))
         if look.state is not LookState.RUNNING:
@@ -114,14 +114,14 @@ class RunTools:
         return await workflow.execute_activity(stubs.look_at_call, request.model_copy(update={"waits": True}), **options.await_call(call))
 
     def _first_of_each_id(self) -> list[int]:
-        """The same key twice is one call."""
+        """The first place of each call id: calls with the same key are one call."""
         places: dict[str, int] = {}
         for place, call in enumerate(self._calls):
             places.setdefault(call.call_id, place)
         return list(places.values())
 
     def _repeat_for_the_same_ids(self) -> None:
-        """What became of a call is true of its repetitions too, unless they only share its key."""
+        """Copy the end of each call to its repetitions. Other calls with the same key are conflicts."""
         ended = {self._calls[place].call_id: (self._asked[place], self._calls[place]) for place in self._first_of_each_id()}
         for place, (asked, call) in enumerate(zip(self._asked, self._calls, strict=True)):
             first, end = ended[call.call_id]
@@ -144,7 +144,7 @@ def _cancelled(entry: BatchedCall) -> BatchedCall:
 
 
 def _unseen(entry: BatchedCall) -> BatchedCall:
-    """Looking at it fails for a reason of ours; the other calls have no part in that."""
+    """The call could not be looked at, which is our fault; other calls go on."""
     return entry.model_copy(update={"state": BatchedState.ERROR, "error_type": ErrorType.EXECUTION_ERROR})
 
 

@@ -2,31 +2,25 @@
 
 from datetime import timedelta
 
-from temporalio.common import RetryPolicy
 from temporalio.workflow import ActivityCancellationType
 
 from toolagent.client import names
 from toolagent_service.contracts.chats import WRITING_DOWN_S
-from workflows.options import ActivityOptions, LocalOptions
+from workflows.options import ActivityOptions, LocalOptions, retry, written
 
 _HEARTBEAT = timedelta(seconds=15)
-"""A worker that was killed is noticed after this long. Somebody waits for the answer."""
+"""A killed worker is noticed after this time. A person waits for the answer."""
 
 _TOOL = timedelta(seconds=60)
-"""Its functions read tables, or start a task."""
+"""The functions of the role read tables, or start a task."""
 
-_BUSY = timedelta(seconds=30)
-"""The longest pause before a busy model is asked again, unless it names one itself."""
+_BUSY_S = 30
+"""The longest pause before a busy model is asked again, unless the model names one."""
 
 
 def archive(summary: str) -> LocalOptions:
-    """Reads and writes by derived keys; tried until the database is there: what was said must not be lost."""
-    return {
-        "start_to_close_timeout": timedelta(seconds=30),
-        "retry_policy": RetryPolicy(initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10)),
-        "local_retry_threshold": timedelta(seconds=1),
-        "summary": summary,
-    }
+    """Reads and writes by derived keys. Retried until the database answers, because messages must not be lost."""
+    return written(summary)
 
 
 def ask_model(number: int, turn: int, over: timedelta) -> ActivityOptions:
@@ -36,36 +30,34 @@ def ask_model(number: int, turn: int, over: timedelta) -> ActivityOptions:
         "start_to_close_timeout": over,
         "schedule_to_close_timeout": over,
         "heartbeat_timeout": _HEARTBEAT,
-        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=1), maximum_interval=_BUSY),
+        "retry_policy": retry(1, _BUSY_S),
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "summary": f"message {number}, turn {turn}",
     }
 
 
 def answer_turn(number: int, turn: int, over: timedelta) -> ActivityOptions:
-    """As `ask_model`. A turn that comes last of all is written down after that."""
+    """As `ask_model`, with time for recording a turn that ends last."""
     return ask_model(number, turn, over + timedelta(seconds=WRITING_DOWN_S))
 
 
 def use_tool(summary: str) -> ActivityOptions:
-    """What came of it is written down before it is told, so that a repeated attempt finds it."""
+    """The result is recorded before it is returned, so that a repeated attempt finds it."""
     return {
         "task_queue": names.CHATS_QUEUE,
         "start_to_close_timeout": _TOOL,
         "heartbeat_timeout": _HEARTBEAT,
-        "retry_policy": RetryPolicy(
-            initial_interval=timedelta(milliseconds=500), maximum_interval=timedelta(seconds=10), maximum_attempts=10
-        ),
+        "retry_policy": retry(0.5, 10, attempts=10),
         "cancellation_type": ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         "summary": summary,
     }
 
 
 def await_task(task_id: str) -> ActivityOptions:
-    """Each attempt is a look; those that find the task at work leave nothing in the history. It may take days."""
+    """Each attempt is a look. Attempts that find the task running are not in the history. It may take days."""
     return {
         "task_queue": names.CHATS_QUEUE,
         "start_to_close_timeout": timedelta(seconds=30),
-        "retry_policy": RetryPolicy(initial_interval=timedelta(seconds=0.5), maximum_interval=timedelta(seconds=5)),
+        "retry_policy": retry(0.5, 5),
         "summary": f"wait for {task_id}",
     }

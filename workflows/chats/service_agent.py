@@ -1,6 +1,6 @@
-"""One conversation: messages are updates, answered one at a time in their order; what was said lies in the archive.
+"""One conversation: messages are updates, answered one at a time in order; the turns are in the archive.
 
-An `if` about conversations belongs in the rules of the role or in the archive; what is here is about order, runs and endings.
+An `if` about conversations belongs in the rules of the role or in the archive. This module is about order, runs and ends.
 """
 
 import asyncio
@@ -29,16 +29,16 @@ from toolagent_service.contracts.chats import (
 )
 from workflows.agent_loop import AgentLoop
 from workflows.chats import options
-from workflows.inputs import input_of
+from workflows.inputs import input_of, malformed
 
 _MOST_BYTES = 1_500_000
-"""Of one run, after which it goes on as another one: with the messages that may wait then a history stays below 5 MB."""
+"""The size of a history after which a new run begins. With the messages that may wait then, it stays below 5 MB."""
 
 _MOST_UPDATES = 1_000
-"""A server may refuse more than 2,000 in one run."""
+"""The most updates of a run. A server may refuse more than 2,000."""
 
 _MOST_WAITING = 8
-"""Messages of one chat; some servers take no more than ten updates of a workflow at once."""
+"""The most messages that wait. Some servers take at most ten updates of a workflow at once."""
 
 _ANSWERS = "answer-turn"
 
@@ -47,7 +47,7 @@ _ANSWERS = "answer-turn"
 class ServiceAgent:
     @workflow.init
     def __init__(self, given: JsonValue = None, *surplus: JsonValue) -> None:
-        """Takes a `ChatLife` as plain JSON; what is none fails at once."""
+        """Takes a `ChatLife` as plain JSON; invalid input fails at once."""
         self._fault: ApplicationError | None = None
         try:
             self._life = _life_of(given, *surplus)
@@ -73,7 +73,7 @@ class ServiceAgent:
             self._drains = True
             await self._ended()
         except asyncio.CancelledError:
-            # Whoever waits for an answer is told so.
+            # Clients that wait for an answer are told.
             self._is_closed = self._drains = True
             if self._answering is not None:
                 self._answering.cancel()
@@ -85,7 +85,7 @@ class ServiceAgent:
 
     @workflow.update(name=names.SAY)
     async def say(self, given: JsonValue = None, *surplus: JsonValue) -> ChatReply:
-        """The answer to a `ChatMessage`. Said before, whatever run that was in, it has the answer that it had."""
+        """The answer to a `ChatMessage`. A repeated message has its earlier answer, also of an earlier run."""
         message = input_of(ChatMessage, given, surplus)
         self._waiting, self._updates = self._waiting + 1, self._updates + 1
         try:
@@ -97,7 +97,7 @@ class ServiceAgent:
 
     @say.validator
     def _require_message(self, given: JsonValue = None, *surplus: JsonValue) -> None:
-        """What is refused here leaves nothing in the history."""
+        """A message refused here is not in the history."""
         if self._fault is not None:
             raise self._fault
         if self._drains or self._is_full:
@@ -113,7 +113,7 @@ class ServiceAgent:
         return self._carried()
 
     async def _recalled(self) -> None:
-        """What was followed before it was silent, or ended from outside, is followed again."""
+        """Follow the tasks again that were followed before the conversation rested, or was ended from outside."""
         if not self._begun:
             recalled = await workflow.execute_local_activity(
                 stubs.recall_chat, ChatStep(chat_id=self._life.chat_id), **options.archive("recall")
@@ -125,7 +125,7 @@ class ServiceAgent:
         self._follow(*self._life.following)
 
     async def _lived(self) -> None:
-        """Until it is long enough for one run, or nothing was said for long."""
+        """Returns when the run is long, or nothing was said for long."""
         while not self._is_full:
             await workflow.wait_condition(lambda: self._is_full or not (self._waiting or self._following))
             left = self._spoken + timedelta(seconds=self._life.silence_s) - workflow.now()
@@ -138,7 +138,7 @@ class ServiceAgent:
                 continue
 
     async def _ended(self) -> None:
-        """Until nobody waits for an answer, and no turn is being written."""
+        """Returns when no message waits, and no turn is being written."""
         await workflow.wait_condition(lambda: self._waiting == 0 and not self._turn.locked() and workflow.all_handlers_finished())
 
     async def _answered(self, message: ChatMessage) -> ChatReply:
@@ -155,7 +155,7 @@ class ServiceAgent:
         return reply
 
     async def _asked(self, message: ChatMessage, number: int, request: AgentRequest) -> ChatReply:
-        """However it ends: a conversation goes on after an answer that could not be had."""
+        """The reply of the agent, or one with an error: the conversation goes on after a failed answer."""
         told: list[ToolNote] = []
         reply: ChatReply | None = None
 
@@ -205,7 +205,7 @@ class ServiceAgent:
                 self._following[task_id] = asyncio.create_task(self._followed(task_id))
 
     async def _followed(self, task_id: str) -> None:
-        """To its end, which the chat tells by itself."""
+        """Wait for the end of a task, and announce it in the chat."""
         outcome = await workflow.execute_activity(stubs.await_task, TaskWatch(task_id=task_id), **options.await_task(task_id))
         async with self._turn:
             step = Announcement(chat_id=self._life.chat_id, outcome=outcome)
@@ -219,9 +219,9 @@ class ServiceAgent:
         return self._life.model_copy(update={"following": tuple(self._following), "runs": self._life.runs + 1})
 
     def _rest(self) -> None:
-        """After a turn. Not where messages are refused: refusals alone do not wake the run that would go on as a new one."""
+        """Called after a turn, not where messages are refused: a workflow task of refusals alone does not wake the run."""
         if not workflow.in_workflow():
-            return  # a worker that has ended let go of this run: its coroutines are closed by Python, outside of Temporal's loop
+            return  # the worker has ended, and Python closes the coroutines of this run outside of Temporal's loop
         info = workflow.info()
         is_long = info.get_current_history_length() >= self._life.events or info.get_current_history_size() >= _MOST_BYTES
         self._is_full = self._is_full or is_long or self._updates >= _MOST_UPDATES or info.is_continue_as_new_suggested()
@@ -229,9 +229,9 @@ class ServiceAgent:
 
 
 def _life_of(given: JsonValue, *surplus: JsonValue) -> ChatLife:
-    """Raises ApplicationError: the archive is named by it, so it is to be nobody else's."""
+    """Raises ApplicationError if the chat has another workflow id: the archive is keyed by the chat's id."""
     life = input_of(ChatLife, given, surplus)
     if workflow.info().workflow_id != names.chat_workflow(life.chat_id):
         own = f"the id of the workflow ({workflow.info().workflow_id!r}) must be {names.chat_workflow(life.chat_id)!r}"
-        raise ApplicationError(f"chat_id: {own}.", type="validation_error", non_retryable=True)
+        raise malformed(f"chat_id: {own}.")
     return life

@@ -1,6 +1,6 @@
-"""A call that somebody makes by itself, of a tool that may have a role in a group: sessions launch and stop, and know of runs.
+"""A call made outside of a session, of a tool that may have a role in a group: sessions make launches and stops, and know of runs.
 
-The record of the call says how it ended, whoever made it. Until it does, the session is asked again and again.
+The record of the call has its result, whichever workflow made it. Until then, the session is asked again and again.
 """
 
 import asyncio
@@ -21,20 +21,21 @@ from toolagent_service.contracts.sessions import SessionLife, SessionUse
 from toolagent_service.contracts.steps import AdmitRequest, Finished, Grouped, OfSession
 from workflows.cancelling import surely
 from workflows.groups.tool_group import ToolGroup
-from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided, request_of
+from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided
 
 _PAUSE, _LONGEST_PAUSE = timedelta(seconds=15), timedelta(minutes=10)
-"""Before the record is looked at though no session has said anything; doubled each time."""
+"""The pause before the record is looked at without a message of the session; doubled each time."""
 
 _AGAIN, _LONGEST_AGAIN = timedelta(seconds=2), timedelta(minutes=10)
-"""Before a session that is not there is asked for again; doubled each time. Its row may live for weeks without its workflow."""
+"""The pause before a missing session is asked for again; doubled each time. Its row may live for weeks without its workflow."""
 
 
 async def invoke_alone(
     call: ToolCall, call_id: str, *, is_new: bool, told: Callable[[], int], is_cancelled: bool, renew: Callable[[bool], NoReturn]
 ) -> ToolResult:
-    """As `invoke`. `told` is how often a session has said that the call is answered; the others are as in `decided`."""
-    request = request_of(call, call_id, is_new=is_new).model_copy(update={"alone": True})
+    """As `invoke`. `told` returns how often a session has signalled that the call is answered. For the others see `decided`."""
+    info = workflow.info()
+    request = AdmitRequest(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id, is_new=is_new, alone=True)
     decision = await decided(request, is_cancelled=is_cancelled, renew=renew)
     if not isinstance(decision.admission, Grouped):
         return await carried_out(request, decision)
@@ -51,7 +52,7 @@ async def invoke_alone(
 
 
 async def _used(request: AdmitRequest, part: Grouped, *, is_cancelled: bool) -> ToolResult:
-    """A run: the session is told before and after, so that it does not end for want of use."""
+    """Make a run. The session is told before and after, so that it does not count as unused."""
     until = workflow.now() + timedelta(seconds=part.lasts_s)
     await _say(part, step_names.USE_SESSION, SessionUse(call_id=request.call_id, until=until))
     asked = request.model_copy(update={"alone": False, "prefer": part.host, "prefer_version": part.version, "session": _session_of(part)})
@@ -70,17 +71,17 @@ async def _made_by_session(request: AdmitRequest, decision: Decision, told: Call
         if gives_up or not (launches and _is_cancelled()):
             await _wait(lambda heard=heard: told() != heard, pause if is_there else again)
         if launches and not gives_up and _is_cancelled():
-            # Also where it is launched by then: nobody wants it. A stop goes on.
+            # Also if it is launched by then, because the caller does not want it. A stop goes on.
             gives_up, pause = True, _PAUSE
             await _cancel(part)
         pause, again, heard = min(2 * pause, _LONGEST_PAUSE), _AGAIN if is_there else min(2 * again, _LONGEST_AGAIN), told()
         decision = await decided(request)
-    # A session that had ended has no part in it: then the call is made as any other.
+    # If the session has ended, the call is made like any other.
     return await carried_out(request, decision)
 
 
 async def _launch(part: Grouped, asked: AdoptedCall) -> bool:
-    """Have the session begin, unless it has. However this workflow ends, it goes on: to its stop."""
+    """Start the session, unless it exists. It goes on until its stop, however this workflow ends."""
     call = asked.call
     opened = OpenSession(session_id=part.session_id, group=part.group, caller=call.caller, adopts=asked)
     life = SessionLife(request=opened).model_dump(mode="json", exclude_defaults=True)
@@ -103,7 +104,7 @@ async def _launch(part: Grouped, asked: AdoptedCall) -> bool:
 
 
 async def _wait(is_told: Callable[[], bool], pause: timedelta) -> None:
-    """Until the session has said something, somebody cancels this workflow, or that time is over."""
+    """Wait for a message of the session, a cancellation of this workflow, or the end of the pause."""
     try:
         await workflow.wait_condition(is_told, timeout=pause)
     except (TimeoutError, asyncio.CancelledError):
@@ -122,7 +123,7 @@ async def _cancel(part: Grouped) -> None:
 
 
 async def _say(part: Grouped, signal: str, said: Contract) -> bool:
-    """False where the session's workflow is not there. Cancelled or not, it is said."""
+    """Signal the session, also if this workflow is cancelled; False if the session's workflow does not exist."""
     try:
         await surely(lambda: _handle(part).signal(signal, said))
     except FailureError as error:

@@ -1,4 +1,4 @@
-"""When a session is over though nobody asks: its limits, its lease, and the uses that keep it."""
+"""The limits and the lease that end a session, and the uses that keep it."""
 
 import asyncio
 from datetime import datetime
@@ -12,11 +12,11 @@ from toolagent_service.groups import sessions
 from workflows.groups.noted import NotedSession
 
 _MOST_RUNS = 1_000
-"""Of one run of the workflow."""
+"""The most runs of the session in one run of the workflow."""
 
 
 class LimitedSession(NotedSession):
-    """`_running` are its own calls under way, `_uses` those of others; `_changes` counts what may move its end."""
+    """`_running` are running calls of the session, `_uses` those made outside of it; `_changes` counts events that may move its end."""
 
     def __init__(self, life: SessionLife) -> None:
         super().__init__(life)
@@ -26,7 +26,7 @@ class LimitedSession(NotedSession):
         self._runs, self._changes = 0, 0
 
     def use(self, use: SessionUse) -> None:
-        """A call that somebody makes by itself begins, or has ended: as much as a run of the session."""
+        """A call made outside of the session begins or has ended. It counts like a run of the session."""
         if use.until is not None:
             self._uses[use.call_id] = use.until
         elif self._uses.pop(use.call_id, None) is not None:
@@ -34,7 +34,7 @@ class LimitedSession(NotedSession):
         self._changes += 1
 
     def renew(self) -> None:
-        """The lease, where there is one, begins anew."""
+        """Begin the lease again, if there is one."""
         self._change(lease_ends_at=self._lease_end)
         self._changes += 1
 
@@ -42,14 +42,14 @@ class LimitedSession(NotedSession):
         self._change(used_at=workflow.now(), runs=self.view.runs + 1, lease_ends_at=self._lease_end)
 
     async def _limited(self) -> None:
-        """A launch ends at the limits of its session, and with its lease."""
+        """Watch the limits and the lease during a launch."""
         while self.end is None:
             await self._watch()
 
     async def _watch(self) -> bool:
-        """Until something happens, which it says, or a limit is reached, or a use that nobody ended is over.
+        """Wait for an event (then True), a limit, or the end of an outside use.
 
-        What only moves its end further away does not count: setting a timer anew costs as much as a call.
+        Events that only delay the end do not count, because a new timer costs as much as a call.
         """
         self._uses = {call_id: until for call_id, until in self._uses.items() if until > workflow.now()}
         end, soonest, seen = self._limit, self._soonest, self._changes
@@ -81,6 +81,6 @@ class LimitedSession(NotedSession):
         return self._runs >= _MOST_RUNS or workflow.info().is_continue_as_new_suggested()
 
     def _is_to_look(self, at: datetime | None) -> bool:
-        """Before that time."""
+        """Whether the session must be looked at before that time."""
         soonest = self._soonest
         return self._is_used_up or (soonest is not None and (at is None or soonest < at))

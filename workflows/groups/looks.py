@@ -1,4 +1,4 @@
-"""Looks at what the provider of a session runs, by its group's `verify`."""
+"""Looks at the provider of a session, by the `verify` of its group."""
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -15,14 +15,14 @@ from workflows.invoke import invoke
 
 
 async def look(request: OpenSession, view: SessionView, probe: VerifyProbe, call_id: str, number: int) -> ToolResult:
-    """For a launch whose answer was lost."""
+    """Look for a launch whose answer was lost."""
     return await _look(request, view, probe, call_id, f"{call_id} look {number}")
 
 
 async def is_unlisted(request: OpenSession, view: SessionView) -> bool:
-    """Whether the provider lists all that it runs, and what the session launched is not there.
+    """Whether the provider's complete list lacks what the session launched.
 
-    One that is asked for a launch finds it by resemblance: that it finds none is no reason to end the stop.
+    A provider that is asked for one launch searches by resemblance: not finding it is no reason to end the stop.
     """
     probe, call_id = request.group.verify, view.launch_call_id
     if probe is None or probe.asks is not None or call_id is None:

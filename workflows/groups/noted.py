@@ -1,4 +1,4 @@
-"""What is known of a session, written down with each change of its state."""
+"""The view of a session, recorded with each change of its state."""
 
 from datetime import datetime, timedelta
 
@@ -18,7 +18,7 @@ OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
 
 
 class NotedSession:
-    """`end` is why it ends, once that is known."""
+    """`end` is why the session ends, once known."""
 
     def __init__(self, life: SessionLife) -> None:
         self._request, self.end = life.request, life.end
@@ -36,7 +36,7 @@ class NotedSession:
 
     def ask(self, end: SessionEnd) -> None:
         self.end = self.end or end
-        if not self.is_over:  # who asks sees that it was heard, however long the step under way takes to end
+        if not self.is_over:  # visible at once, however long the current step takes
             self.view = self.view.model_copy(update={"end": self.end})
 
     @property
@@ -45,14 +45,14 @@ class NotedSession:
 
     @property
     def _lease_end(self) -> datetime | None:
-        """Of a lease that begins now."""
+        """The end of a lease that begins now."""
         lease_s = self._request.lease_s
         return workflow.now() + timedelta(seconds=lease_s) if lease_s is not None else None
 
     async def _called(
         self, call: ToolCall, call_id: str, *, is_new: bool = False, instead: Finished | None = None, is_stop: bool = False
     ) -> ToolResult:
-        """A call of the session: made where it lives, by the version that it was launched with."""
+        """Make a call of the session, on its host and by the version that it was launched with."""
         version = self.view.versions.get(call.tool_id)
         return await invoke(
             call, call_id, is_new=is_new, prefer=self.view.host, version=version, session=self._mark, instead=instead, is_stop=is_stop

@@ -1,4 +1,4 @@
-"""One session of a group: launch, runs, and a stop that always comes and that the provider has confirmed."""
+"""One session of a group: launch, runs, and a stop that always comes and is confirmed by the provider."""
 
 import asyncio
 from datetime import timedelta
@@ -18,30 +18,31 @@ from toolagent_service.contracts.sessions import OpenStep, SessionLife
 from toolagent_service.contracts.steps import Finished
 from toolagent_service.groups import sessions
 from toolagent_service.groups.roles import first_stop
-from toolagent_service.groups.sessions import NoSuchFieldError, NoSuchStepError, step_of, the_step
+from toolagent_service.groups.sessions import NoSuchFieldError, the_step
 from workflows import options
 from workflows.cancelling import ended, surely
 from workflows.groups.limited import LimitedSession
 from workflows.groups.looks import is_unlisted, look
+from workflows.groups.steps import required_step
 from workflows.invoke import CANCELLED_BEFORE, adopted, tell
 
 _BESIDE = "script-beside-limits"
-"""Before it the end of a session waited for the run of its script that was under way, and so did its limits."""
+"""Before this patch, the end and the limits of a session waited for the current run of its script."""
 
 _BOUND = "bound-launch"
-"""Before it no limit ended a launch, a session called whichever versions of its tools were active, and each run set its timer anew."""
+"""Before this patch, limits did not end a launch, a session called the active versions of its tools, and each run set a new timer."""
 
 _ANSWERED_ONCE = "stops-answered-once"
-"""Before it a call of the stop that came too late was answered again for each other one."""
+"""Before this patch, a call of the stop that came too late was answered again for each other one."""
 
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
 _NOT_KNOWN = "It is not known whether anything was launched: the provider does not say. It was asked {} times, and is asked again."
 
 
 class Session(LimitedSession):
-    """Lives in its workflow, as a task that cancelling does not reach: `ask` has it end, for the first reason that is given.
+    """Runs as a task of its workflow that cancelling does not reach. `ask` ends it, for the first reason given.
 
-    `is_full`: the workflow is to go on as a new run.
+    `is_full`: the workflow must continue as a new run.
     """
 
     def __init__(self, life: SessionLife) -> None:
@@ -57,7 +58,7 @@ class Session(LimitedSession):
 
     @property
     def life(self) -> SessionLife:
-        """What another run of the workflow goes on with."""
+        """The input of the next run of the workflow."""
         return SessionLife(
             request=self._request,
             view=self.view,
@@ -70,7 +71,7 @@ class Session(LimitedSession):
         )
 
     async def stop_by(self, asked: AdoptedCall) -> None:
-        """Somebody's call of the stop: it is made by the session, or has the answer of the stop that was."""
+        """A call of the stop made outside of the session. The session makes it, or it gets the answer of the earlier stop."""
         if self.is_over:
             await self._answer(asked)
             await tell(asked)
@@ -80,21 +81,18 @@ class Session(LimitedSession):
         self.ask(SessionEnd.ASKED)
 
     def require_open(self) -> None:
-        """Raises ApplicationError."""
+        """Raises ApplicationError if the session takes no runs."""
         if self.end is not None or self.view.state not in {SessionState.LAUNCHING, SessionState.READY}:
             state = SessionState.STOPPING if self.view.state is SessionState.READY else self.view.state
             message = f"Session {self.view.session_id} takes no runs: it is {state}. Open another one."
             raise ApplicationError(message, type=names.SESSION_OVER, non_retryable=True)
 
     def require_step(self, asked: SessionRun) -> GroupStep:
-        """What the call runs. Raises ApplicationError."""
-        try:
-            return step_of(self._request.group, asked)
-        except NoSuchStepError as error:
-            raise ApplicationError(str(error), type=ErrorType.VALIDATION_ERROR.value, non_retryable=True) from error
+        """The step of a run. Raises ApplicationError."""
+        return required_step(self._request.group, asked)
 
     async def live(self) -> None:
-        """To the end of the session, or until its workflow is to go on as a new run."""
+        """Returns at the end of the session, or when its workflow must continue as a new run."""
         self._is_bound = workflow.patched(_BOUND)
         if self.view.state is SessionState.LAUNCHING:
             await self._launch()
@@ -136,7 +134,7 @@ class Session(LimitedSession):
             limits.cancel()
 
     def _take(self, known: SessionView) -> None:
-        """Go on as it was written down: its workflow was reset, or its first task is made again. How it was used since is not known."""
+        """Continue as recorded, because the workflow was reset, or its first task repeated. Its use since then is not known."""
         self.end = known.end or self.end
         self.view = known.model_copy(update={"end": self.end})
         if known.state in {SessionState.LAUNCHING, SessionState.READY}:
@@ -145,7 +143,7 @@ class Session(LimitedSession):
             self._made_before = known.runs
 
     async def _launches(self, asked: str | None) -> None:
-        """`asked`: the launch that an earlier run of its workflow has begun. One that was only noted may never have been asked for."""
+        """`asked` is the launch that an earlier run of the workflow has begun. A launch that was only recorded may not have begun."""
         noted = self.view.launch_call_id
         if self.end is not None:
             asked = noted
@@ -169,7 +167,7 @@ class Session(LimitedSession):
         await self._fail(SessionEnd.LAUNCH_FAILED, ToolError(type=ErrorType.UNAVAILABLE, message=message))
 
     async def _is_settled(self, call_id: str, result: ToolResult) -> bool:
-        """Whether the launch is done with, in this run; False where it may be tried again, because it certainly was not."""
+        """Whether the launch is decided in this run; False if it certainly did not happen, and may be tried again."""
         group, error, host = self._request.group, result.error, sessions.host_of(result) or self.view.host
         self._unlaunched = error.message if error is not None else ""
         if sessions.can_stop(group, result):
@@ -179,7 +177,7 @@ class Session(LimitedSession):
             await self._fail(SessionEnd.LAUNCH_FAILED, error)
             return True
         if group.verify is not None and host != self.view.host:
-            await self._note(host=host)  # what lives on a host is looked for there
+            await self._note(host=host)  # it is looked for on that host
         found = await self._found(group.verify, call_id) if group.verify is not None else None
         if self.is_full:
             return True
@@ -208,7 +206,7 @@ class Session(LimitedSession):
         return result
 
     async def _launch_made(self, call_id: str, instead: Finished | None = None) -> ToolResult:
-        """With `instead` it is the answer, unless there is one: then the launch will not be made any more."""
+        """The result of a launch. With `instead`, the launch is not made any more, and gets that result unless it has one."""
         request = self._request
         if request.adopts is not None:
             return await adopted(request.adopts, self._mark, instead=instead)
@@ -216,24 +214,24 @@ class Session(LimitedSession):
         return await self._called(call, call_id, instead=instead)
 
     async def _found(self, probe: VerifyProbe, call_id: str) -> JsonValue:
-        """What the provider runs of a launch whose answer was lost. It is asked until it answers, by the next run where this is full."""
+        """What the provider runs of a launch whose answer was lost. Asks until it answers, in the next run if this one is full."""
         while not workflow.info().is_continue_as_new_suggested():
             asked, unseen = self._looks
             found = sessions.seen_in(probe, await look(self._request, self.view, probe, call_id, asked), call_id)
             self._looks = asked, unseen = asked + 1, unseen + (found is False)
-            # What is not told whole is looked for like what is not there: it may come late.
+            # An incomplete answer counts like a missing launch: the rest may come late.
             if unseen == sessions.LOOKS or (found and (asked >= sessions.LOOKS or sessions.is_stoppable(self._request.group, found))):
                 return found or None
             if found is None and sessions.is_alert(asked):
                 await self._note(alert=_NOT_KNOWN.format(asked))
-            # A provider that does not answer may be away for long; one that does is asked soon again.
+            # A provider that does not answer may be away for long; one that answers is asked again soon.
             await workflow.sleep(sessions.pause_of((unseen if found is False else asked) - 1), summary="look again")
         self.is_full = True
         return None
 
     async def _launched_as(self, result: JsonValue, host: str | None = None) -> None:
         at = workflow.now()
-        # One that was ended meanwhile is ready for nobody.
+        # A session that was ended meanwhile is never ready.
         ended = {"state": SessionState.STOPPING, "end": self.end} if self._is_bound and self.end else {"state": SessionState.READY}
         times = {"launched_at": self.view.launched_at or at, "used_at": at, "lease_ends_at": self._lease_end}
         await self._note(launched=result, host=host, **times, **ended)
@@ -265,12 +263,12 @@ class Session(LimitedSession):
                 return
             try:
                 self.results.append(await self.ran(asked, _name_of(place, asked)))
-            except ApplicationError:  # it ended while this run waited for its turn, or has no such step
+            except ApplicationError:  # the session ended while this run waited, or has no such step
                 self.ask(SessionEnd.FAILED_STEP)
         self.ask(SessionEnd.DONE)
 
     async def _made_earlier(self, place: int, asked: SessionRun) -> ToolResult:
-        """By an earlier run of the workflow: as its record has it."""
+        """The recorded result of a call made by an earlier run of the workflow."""
         call_id, step = sessions.call_id_in(self.view.session_id, _name_of(place, asked)), self.require_step(asked)
         lost = Finished(error=ToolError(type=ErrorType.EXECUTION_ERROR, message="Its result was not recorded."))
         try:
@@ -280,7 +278,7 @@ class Session(LimitedSession):
         return await self._called(call, call_id, instead=lost)
 
     async def ran(self, asked: SessionRun, name: str, *, is_new: bool = False) -> ToolResult:
-        """Make a call of the session, once under this name; `is_new` where nobody had it. Raises ApplicationError when it takes none."""
+        """Make a call of the session, once for each name; `is_new`: the name is new. Raises ApplicationError if it takes no runs."""
         if self._request.group.parallel:
             return await self._made(asked, name, is_new=is_new)
         async with self._order:
@@ -344,14 +342,14 @@ class Session(LimitedSession):
         await self._note(state=SessionState.STOPPED, ended_at=workflow.now(), error=None)
 
     async def _pause(self, pause: timedelta) -> None:
-        """Before the stop is tried again; shorter where somebody asks for it."""
+        """Wait before the stop is tried again; shorter if a stop is asked for."""
         try:
             await workflow.wait_condition(lambda: self._asker is not None, timeout=pause, timeout_summary="stop again")
         except TimeoutError:
             return
 
     async def _answer(self, *stops: AdoptedCall) -> None:
-        """Calls of the stop that came too late to be it: nothing is stopped twice."""
+        """Answer calls of the stop that came too late: nothing is stopped twice."""
         for asked in stops if self._confirmed is not None else ():
             if asked.call_id not in self._answered or not workflow.patched(_ANSWERED_ONCE):
                 await adopted(asked, self._mark, instead=self._confirmed)
@@ -362,7 +360,7 @@ class Session(LimitedSession):
         return first_stop(self._request.group, self.view.launched, self._stops)
 
     async def _stop_call(self, asker: AdoptedCall | None) -> ToolResult:
-        """Somebody's call of the stop, or one of the session's own. Raises NoSuchFieldError."""
+        """Make the stop, as an outside call or the session's own. Raises NoSuchFieldError."""
         request, view = self._request, self.view
         if asker is not None:
             return await adopted(asker, self._mark, prefer=view.host, version=view.versions.get(asker.call.tool_id), is_stop=True)

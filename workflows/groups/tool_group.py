@@ -1,6 +1,6 @@
-"""A group of tools in use: one session, from its launch to its stop.
+"""One session of a group, from its launch to its stop.
 
-Its life is a task beside the workflow's own: cancelling the workflow asks for the stop, and cannot end it.
+The session is a task of its own: cancelling the workflow asks for the stop, and does not end the session.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from toolagent.client import names
-from toolagent.contracts.calls import ErrorType, ToolResult
+from toolagent.contracts.calls import ToolResult
 from toolagent.contracts.sessions import AdoptedCall, SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.catalog.lifecycles import lifecycle_fault
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife, SessionUse
 from toolagent_service.groups import sessions
 from workflows.groups.session import Session
-from workflows.inputs import input_of, told_of
+from workflows.inputs import input_of, malformed, told_of
 
 _STOP_PATIENCE_S = 30.0
 
@@ -31,7 +31,7 @@ class ToolGroup:
 
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> SessionAccount:
-        """Takes a `SessionLife` as plain JSON; what is none fails at once."""
+        """Takes a `SessionLife` as plain JSON; invalid input fails at once."""
         session = self._session = _session_of(input_of(SessionLife, given, surplus))
         living = self._living = asyncio.create_task(session.live())
         while not (living.done() and workflow.all_handlers_finished()):
@@ -50,26 +50,26 @@ class ToolGroup:
 
     @workflow.update(name=names.SESSION)
     async def launched(self, *_: JsonValue) -> SessionView:
-        """As soon as it is launched, or has ended."""
+        """The session, once it is launched or has ended."""
         session = await self._begun()
         await self._settled(lambda: session.view.state is not SessionState.LAUNCHING)
         return session.view
 
     @workflow.signal(name=step_names.USE_SESSION)
     async def use(self, *given: JsonValue) -> None:
-        """A call that somebody makes by itself begins or has ended: a `SessionUse` as plain JSON."""
+        """A call outside of the session begins or has ended: a `SessionUse` as plain JSON."""
         if (told := told_of(SessionUse, given)) is not None:
             (await self._begun()).use(told)
 
     @workflow.signal(name=step_names.STOP_BY)
     async def stop_by(self, *given: JsonValue) -> None:
-        """Somebody's call of the stop: an `AdoptedCall` as plain JSON."""
+        """A call of the stop outside of the session: an `AdoptedCall` as plain JSON."""
         if (told := told_of(AdoptedCall, given)) is not None:
             await (await self._begun()).stop_by(told)
 
     @workflow.update(name=names.RENEW_SESSION)
     async def renew(self, *_: JsonValue) -> SessionView:
-        """With its lease begun anew, where it has one."""
+        """The session with a new lease, if it has one."""
         session = await self._begun()
         session.renew()
         return session.view
@@ -82,7 +82,7 @@ class ToolGroup:
 
     @workflow.update(name=names.STOP_SESSION)
     async def stop(self, *_: JsonValue) -> SessionView:
-        """Once it has stopped; or as it is, when the provider takes long."""
+        """The session, once it has stopped or the provider takes long."""
         session = await self._begun()
         session.ask(SessionEnd.ASKED)
         try:
@@ -96,13 +96,13 @@ class ToolGroup:
     @launched.validator
     @stop.validator
     def _require_life(self, *_: JsonValue) -> None:
-        """Who goes on asking must not keep a run that does nothing any more."""
+        """Refuse updates while the run ends: they would keep it open."""
         if self._drains:
             raise _draining()
 
     @workflow.update(name=names.RUN_IN_SESSION)
     async def run_in_session(self, given: JsonValue = None, *surplus: JsonValue) -> ToolResult:
-        """A call's result, as of any call."""
+        """The result of a run."""
         asked = input_of(SessionRun, given, surplus)
         session = await self._begun()
         await self._settled(lambda: session.view.state is not SessionState.LAUNCHING)
@@ -110,7 +110,7 @@ class ToolGroup:
 
     @run_in_session.validator
     def _require_run(self, given: JsonValue = None, *surplus: JsonValue) -> None:
-        """What is refused here leaves nothing in the history."""
+        """A run refused here is not in the history."""
         asked, session = input_of(SessionRun, given, surplus), self._session
         if session is None:
             return
@@ -121,17 +121,17 @@ class ToolGroup:
 
     @property
     def _drains(self) -> bool:
-        """Whether it only waits to go on as a new run."""
+        """Whether the workflow only waits to continue as a new run."""
         return self._session is not None and not self._session.is_over and self._living is not None and self._living.done()
 
     async def _settled(self, is_so: Callable[[], bool]) -> None:
-        """Once it is so. Raises ApplicationError where the next run has to say."""
+        """Wait until it is so. Raises ApplicationError if the next run must answer."""
         await workflow.wait_condition(lambda: is_so() or self._drains)
         if self._drains:
             raise _draining()
 
     async def _begun(self) -> Session:
-        """An update may come with the start, before it."""
+        """The session. An update that comes with the start may be handled before `run`."""
         while self._session is None:
             await workflow.wait_condition(lambda: self._session is not None)
         return self._session
@@ -145,7 +145,6 @@ def _session_of(life: SessionLife) -> Session:
     group = life.request.group
     fault = lifecycle_fault(group) if group.lifecycle else "it has no lifecycle; its tools are called one by one"
     if fault is not None:
-        message = f"Group {group.group_id!r}: {fault}."
-        raise ApplicationError(message, type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
+        raise malformed(f"Group {group.group_id!r}: {fault}.")
     workflow.upsert_search_attributes([names.GROUP_ID.value_set(group.group_id), names.TASK_TYPE.value_set("session")])
     return Session(life)

@@ -1,6 +1,6 @@
-"""The use of a group by somebody else's workflow, as its child.
+"""The use of a group by another workflow, as its child.
 
-The session is a child with a parent that may end in any way: it is asked to stop then, and cannot be ended by that.
+The session is a child of this workflow. If this workflow ends in any way, the session is asked to stop, and is not ended.
 """
 
 from pydantic import JsonValue
@@ -8,32 +8,31 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from toolagent.client import names
-from toolagent.contracts import groups
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.sessions import GroupUse, OpenSession, SessionAccount, SessionRun
+from toolagent.contracts.sessions import GroupUse, OpenSession, SessionAccount
 from toolagent_service import stubs
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.roles import look_in
-from toolagent_service.groups.sessions import NoSuchStepError, step_of
 from workflows import options
+from workflows.groups.steps import required_step
 from workflows.groups.tool_group import ToolGroup
-from workflows.inputs import input_of
+from workflows.inputs import input_of, malformed
 
 
 @workflow.defn(name=names.USE_GROUP)
 class UseGroup:
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> SessionAccount:
-        """Takes a `GroupUse` as plain JSON. Fails for a group that is not there, or has no lifecycle, or not a step that is to run."""
+        """Takes a `GroupUse` as plain JSON. Fails for an unknown group, one without a lifecycle, and an unknown step."""
         use = input_of(GroupUse, given, surplus)
         group = await workflow.execute_local_activity(stubs.find_group, use.group_id, **options.session_note(f"find {use.group_id}"))
         if group is None:
             message = f"There is no group {use.group_id!r}. GET /groups lists what there is."
             raise ApplicationError(message, type=ErrorType.TOOL_NOT_FOUND.value, non_retryable=True)
         if (look := look_in(group, use.params)) is not None:
-            raise ApplicationError(look, type=ErrorType.VALIDATION_ERROR.value, non_retryable=True)
+            raise malformed(look)
         for asked in use.runs:
-            _require_step(group, asked)
+            required_step(group, asked)
         session_id = f"session-{workflow.uuid4().hex}"
         request = OpenSession(session_id=session_id, group=group, params=use.params, caller=use.caller, runs=use.runs)
         return await workflow.execute_child_workflow(
@@ -44,11 +43,3 @@ class UseGroup:
             cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
             static_summary=group.group_id,
         )
-
-
-def _require_step(group: groups.ToolGroup, asked: SessionRun) -> None:
-    """Raises ApplicationError."""
-    try:
-        step_of(group, asked)
-    except NoSuchStepError as error:
-        raise ApplicationError(str(error), type=ErrorType.VALIDATION_ERROR.value, non_retryable=True) from error

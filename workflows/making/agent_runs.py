@@ -1,4 +1,4 @@
-"""The agent of a task, run by run: a child workflow that hears what people say to the task, and ends before anybody clears up behind it."""
+"""The agent of a task, run by run: a child workflow that hears messages to the task, and ends before its files are cleared."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,21 +14,21 @@ from toolagent_service.contracts.agent import AgentRequest, AgentResult
 from toolagent_service.contracts.making_steps import AgentStart, Slot
 from workflows import making_options as options
 from workflows.cancelling import heed_cancellation
-from workflows.inputs import guidance_of
+from workflows.inputs import told_of
 
 
 class AgentRuns:
-    """One at a time."""
+    """Runs of the agent, one at a time."""
 
     def __init__(self) -> None:
         self._said: dict[str, Guidance] = {}
         self._heard: frozenset[str] = frozenset()
-        """By an agent, in an earlier round."""
+        """Ids heard by an agent in an earlier round."""
         self._tell: Callable[[Guidance], Awaitable[None]] | None = None
 
     async def hear(self, given: Sequence[JsonValue]) -> None:
-        """For the agent, now or when there is one. The same `id` is told once; of more than it hears the task is not told at all."""
-        guidance = guidance_of(given)
+        """Pass a message to the agent, now or when there is one. The same `id` is passed once, and only as many as the agent hears."""
+        guidance = told_of(Guidance, given)
         if guidance is None or guidance.id in self._said or len(self._said) >= MOST_HEARD:
             return
         self._said[guidance.id] = guidance
@@ -36,7 +36,7 @@ class AgentRuns:
             await self._tell(guidance)
 
     async def result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
-        """How it ended. Raises ApplicationError, ChildWorkflowError."""
+        """The result of a run of the agent. Raises ApplicationError, ChildWorkflowError."""
         heed_cancellation()
         try:
             agent = await workflow.start_child_workflow(
@@ -50,7 +50,7 @@ class AgentRuns:
             raise ApplicationError(f"{taken} Terminate it, and ask for the task again.", non_retryable=True) from error
 
         async def tell(guidance: Guidance) -> None:
-            # The agent hears the same twice as once. One that has ended hears it in the next round, or never.
+            # The agent ignores repeated guidance. If it has ended, the next round hears the guidance.
             try:
                 await agent.signal(names.GUIDE, guidance)
             except ApplicationError:
@@ -61,11 +61,11 @@ class AgentRuns:
             try:
                 for guidance in [one for one in self._said.values() if one.id not in self._heard]:
                     await tell(guidance)
-                # It may have come while the agent was being told: a signal that is under way can swallow it.
+                # A cancellation may have come during `tell`: a signal under way can swallow it.
                 heed_cancellation()
                 await workflow.wait([agent])
             except asyncio.CancelledError:
-                # It is to have ended before anybody clears up behind it.
+                # The agent must end before its files are cleared.
                 await _cancelled(agent.id)
             result = await agent
         finally:
@@ -75,7 +75,7 @@ class AgentRuns:
 
 
 async def _cancelled(agent_id: str) -> None:
-    """The agent, in whichever run it is. Cancelled as a child only its first run would hear of it, which may have ended long ago."""
+    """Cancel the current run of the agent. Cancelling the child would reach only its first run."""
     try:
         await workflow.get_external_workflow_handle(agent_id).cancel()
     except ApplicationError:

@@ -1,4 +1,4 @@
-"""Whether a tool that is there does what is asked for: found out by calls like any others, before anything is built."""
+"""Finds out by calls, before anything is built, whether an existing tool does what is asked for."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from toolagent_service.contracts.making_steps import EndStep, ExistingTool, Insp
 from toolagent_service.making.task_reasons import there_already
 
 _CALL_S = 10.0
-"""What one call may take: a guess is not worth more."""
+"""The time of one call: a guess is not worth more."""
 
 _ALL = timedelta(seconds=30)
-"""What all of them may take, with the time to start a tool, and to wait for a slot."""
+"""The time of all calls, with starting tools and waiting for slots."""
 
 _LAST = 5
-"""Their priority: whoever wants a result goes before whoever guesses."""
+"""The priority of these calls, below calls whose result is wanted."""
 
 
 async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
-    """The end of a task for which there is a tool already; None when it has to be made."""
+    """The end of a task for which there is a tool already; None if a tool must be made."""
     if found.answered_by is not None:
         tool_ids = found.tool_ids or (found.answered_by,)
         return _end(request, tool_ids, there_already(found.answered_by, tool_ids))
@@ -35,7 +35,7 @@ async def answered(request: MakeRequest, found: Inspected) -> EndStep | None:
     try:
         await workflow.wait([trying], timeout=_ALL.total_seconds())
     finally:
-        # A tool that is still being installed may be long about ending. Its call is settled without us.
+        # A tool that is being installed may take long to end. Its call is settled without us.
         trying.cancel()
     tool = trying.result() if trying.done() else None
     return _end(request, (tool.tool_id,), _reason(tool, len(request.spec.examples))) if tool else None
@@ -49,10 +49,10 @@ async def _first_that_passes(request: MakeRequest, existing: Sequence[ExistingTo
 
 
 async def _passes(request: MakeRequest, tool: ExistingTool, until: datetime) -> bool:
-    """One that fails, hangs or dies does not, nor does one for which there is no time left."""
+    """Whether the tool gives the expected output for all examples, in time."""
     caller = request.caller.model_copy(update={"workflow_id": request.task_id})
     for example in request.spec.examples:
-        # That we are told to stop is lost when it comes while a call begins.
+        # A cancellation that comes while a call begins is lost.
         if workflow.now() >= until:
             return False
         call = ToolCall(tool_id=tool.tool_id, version=tool.version, params=example.input, timeout_s=_CALL_S, priority=_LAST, caller=caller)

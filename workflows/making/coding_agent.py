@@ -8,13 +8,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from toolagent.client import names
+from toolagent.contracts.making import Guidance
 from toolagent_service import step_names, stubs
 from toolagent_service.agents.coding import CODING
 from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
 from toolagent_service.contracts.making_steps import AgentStart, HostStep, Slot
 from workflows import making_options as options
 from workflows.agent_loop import AgentLoop
-from workflows.inputs import guidance_of, input_of, require_host
+from workflows.inputs import input_of, require_host, told_of
 from workflows.lost_hosts import HostLost, on_host
 from workflows.options import ActivityOptions
 
@@ -29,8 +30,8 @@ _NOTHING = AgentStart(request=AgentRequest(conversation_id="", prompt=""), slot=
 class CodingAgent:
     @workflow.init
     def __init__(self, given: JsonValue = None, *surplus: JsonValue) -> None:
-        """Takes an `AgentStart` as plain JSON; what is none fails at once."""
-        # Raised here, it would leave the `run` that never begins unawaited.
+        """Takes an `AgentStart` as plain JSON; invalid input fails at once."""
+        # Raised here, the error would leave the coroutine of `run` unawaited.
         self._fault: ApplicationError | None = None
         try:
             start = input_of(AgentStart, given, surplus)
@@ -52,8 +53,7 @@ class CodingAgent:
     @workflow.signal(name=names.GUIDE)
     def guide(self, *given: JsonValue) -> None:
         """Takes a `Guidance` as plain JSON."""
-        guidance = guidance_of(given)
-        if guidance is not None:
+        if (guidance := told_of(Guidance, given)) is not None:
             self._agent.hear(guidance)
 
     @workflow.query(name=names.PROGRESS)
@@ -67,7 +67,7 @@ class CodingAgent:
         return await self._on_host(stubs.use_tool, run, lambda: options.use_tool(self._start.slot, run.summary))
 
     async def _on_host(self, stub: Callable[[S], Awaitable[R]], step: S, chosen: Callable[[], ActivityOptions]) -> R:
-        """Its steps are done where the files of the task are."""
+        """Run a step on the host that has the files of the task."""
         seek = HostStep(task_id=self._start.request.conversation_id, host=self._start.slot.host, moves=False)
         try:
             return await on_host(stub, step, chosen, seek)

@@ -1,6 +1,6 @@
-"""Making and repairing tools: carries out what `toolagent_service.making.making` asks for, on the task's host, and leaves nothing.
+"""Makes and repairs tools: carries out the steps of `toolagent_service.making.making` on the task's host, and clears up.
 
-An `if` about tasks belongs in the core; what is here is about Temporal, hosts and cancelling.
+An `if` about tasks belongs in the core. This module is about Temporal, hosts and cancelling.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ActivityError, ApplicationError, ChildWorkflowError, FailureError, is_cancelled_exception
 
+from toolagent.client import names
 from toolagent.contracts.making import MakeEnd, MakeRequest, Stage
 from toolagent.contracts.task_specs import TASK_ID_PATTERN, is_making
 from toolagent.contracts.tasks import TaskState
@@ -29,25 +30,26 @@ from workflows.making.answering import answered
 
 _EVERY_WAY = "every-way-is-tried"
 _MOST_LOOKS = 4
-"""How often the time is doubled that a busy host is left in peace for."""
+"""How often the time that a busy host gets is doubled."""
 
 
 class Making:
-    """One task. Lives in its workflow."""
+    """The workflow of one task."""
 
     def __init__(self) -> None:
         self._agent = AgentRuns()
         self._slot = Slot(host="")
         self._agent_on: str | None = None
-        """The host that has the agent's files."""
+        """The host with the agent's files."""
         self._entered: tuple[Entered, ...] = ()
 
-    async def hear(self, given: Sequence[JsonValue]) -> None:
-        """For the agent."""
+    @workflow.signal(name=names.GUIDE)
+    async def guide(self, *given: JsonValue) -> None:
+        """Takes a `Guidance` as plain JSON."""
         await self._agent.hear(given)
 
-    async def run(self, given: JsonValue, surplus: Sequence[JsonValue]) -> MakeEnd:
-        """From the wait for a turn to the end that is written down."""
+    async def made(self, given: JsonValue, surplus: Sequence[JsonValue]) -> MakeEnd:
+        """Run the task, from the wait for its turn to its recorded end."""
         self._state = making.begin(_request_of(given, surplus))
         request = self._state.request
         try:
@@ -58,14 +60,14 @@ class Making:
         end = making.ended(self._state, end)
         if self._slot.host and (left := await self._cleared(request)):
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{left}"})
-        # Only now: whoever reads that it has ended finds nothing left of it.
+        # Recorded after clearing, so that nothing is left of a task that has ended.
         await surely(lambda: workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}")))
         workflow.set_current_details(stage_account(self._entered, workflow.now(), self._cost_usd))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason, tried=end.tried)
 
     async def _end(self) -> EndStep:
-        """Raises HostLost once the agent has begun: what it has made is on that host alone."""
+        """The end of the task. Raises HostLost if the agent has begun, because its files are on that host alone."""
         while True:
             step = making.next_step(self._state)
             if isinstance(step, making.Finish):
@@ -99,7 +101,7 @@ class Making:
                 return making.after_announced(self._state)
 
     async def _enter(self, stage: Stage, *, went_well: bool) -> None:
-        """Not when the task is to be cancelled."""
+        """Enter a stage, unless the task is cancelled."""
         heed_cancellation()
         step = StageStep(request=self._state.request, stage=stage, went_well=went_well)
         await workflow.execute_local_activity(stubs.enter_stage, step, **options.task_note(f"stage: {stage}"))
@@ -119,14 +121,14 @@ class Making:
         except (asyncio.CancelledError, ActivityError):
             if not act.is_certain or workflow.cancellation_reason() is None:
                 raise
-            # It may have been done all the same, and its answer lost: nobody knows, until it is asked for again.
+            # The step may have been done, and its answer lost. Asking again tells.
             answer = await self._answer(act)
         if isinstance(answer, AgentRequest):
             self._agent_on = self._slot.host
         return making.after_act(self._state, act, answer)
 
     async def _answer(self, act: making.Act) -> making.Answer:
-        """On the host of the task; when that is lost on another one, or raises HostLost."""
+        """The result of a step on the task's host. If that is lost, tries another one or raises HostLost."""
         stub: Callable[[Any], Awaitable[making.Answer]] = getattr(stubs, act.activity)
         while True:
             moves = act.anywhere or self._agent_on is None
@@ -143,12 +145,12 @@ class Making:
         return self._state.agent.state.cost_usd if self._state.agent else 0.0
 
     def _show(self, stage: Stage) -> None:
-        """On Temporal's page of the workflow; nothing of it is in the history."""
+        """Show the stage on Temporal's page of the workflow. It is not in the history."""
         self._entered = (*self._entered, Entered(stage, workflow.now(), self._cost_usd))
         workflow.set_current_details(stage_account(self._entered))
 
     async def _cleared(self, request: MakeRequest) -> str:
-        """Why something of it is still there; empty when nothing is."""
+        """Remove what the task has left. Returns why something is still there; empty if nothing is."""
         step, slot = TaskStep(task_id=request.task_id, spec=request.spec), self._slot
         seek = HostStep(task_id=request.task_id, host=slot.host, moves=False)
         for looks in itertools.count():
@@ -166,9 +168,9 @@ class Making:
 
 
 def _request_of(given: JsonValue, surplus: Sequence[JsonValue]) -> MakeRequest:
-    """From plain JSON: what is none fails the workflow at once, where a typed argument would be tried for ever."""
+    """The request from plain JSON. Invalid input fails the workflow at once."""
     request = input_of(MakeRequest, given, surplus)
-    # Folders, rows and the agent are named by it: it is to be nobody else's.
+    # The id names folders, rows and the agent, so it must be the workflow's own.
     if request.task_id != workflow.info().workflow_id or not is_making(request.task_id):
         own = f"the workflow's own id ({workflow.info().workflow_id!r}), and of the form {TASK_ID_PATTERN}"
         raise ApplicationError(f"task_id: {request.task_id[:128]!r} must be {own}.", non_retryable=True)
@@ -176,11 +178,11 @@ def _request_of(given: JsonValue, surplus: Sequence[JsonValue]) -> MakeRequest:
 
 
 def _ended_by(request: MakeRequest, error: BaseException) -> EndStep:
-    # A step that fails when it is told to stop, or whose worker dies then, ends as any that fails; so does the agent that had it done.
+    # A step that fails while it is cancelled, or whose worker dies then, ends like any failed step; so does its agent.
     if is_cancelled_exception(error) or workflow.cancellation_reason() is not None:
         return EndStep(request=request, status=TaskState.CANCELLED, reason="It was cancelled.")
     cause: BaseException = error
-    # An agent's step that fails lies two deep.
+    # The error of an agent's step is nested twice.
     while isinstance(cause, ActivityError | ChildWorkflowError) and cause.cause is not None:
         cause = cause.cause
     message = cause.message if isinstance(cause, ApplicationError) else str(cause)

@@ -1,4 +1,4 @@
-"""One tool that does not do what it should, to a version that does, or to the reason why the old one stays."""
+"""Repairs one tool: to a version that works, or to the reason why the old one stays."""
 
 from pydantic import JsonValue
 from temporalio import workflow
@@ -9,15 +9,7 @@ from workflows.making.making import Making
 
 
 @workflow.defn(name=names.REPAIR_TOOL)
-class RepairTool:
-    def __init__(self) -> None:
-        self._making = Making()
-
+class RepairTool(Making):
     @workflow.run
     async def run(self, given: JsonValue = None, *surplus: JsonValue) -> MakeEnd:
-        return await self._making.run(given, surplus)
-
-    @workflow.signal(name=names.GUIDE)
-    async def guide(self, *given: JsonValue) -> None:
-        """Takes a `Guidance` as plain JSON."""
-        await self._making.hear(given)
+        return await self.made(given, surplus)

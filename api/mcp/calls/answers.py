@@ -1,12 +1,12 @@
-"""How a call ended, in MCP's form."""
+"""Results of calls in MCP's form."""
 
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
 
 from pydantic import JsonValue, ValidationError
 
+from api.json_object import JsonObject
 from api.ports import Files
 from toolagent.contracts.calls import ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
@@ -17,18 +17,18 @@ from toolagent.core.formats.schemas import is_object_schema
 from toolagent.core.schemas import FILE_PATH, mentions_format, values_of_format
 
 CALL_ID_KEY = "toolagent/call_id"
-"""In `_meta` of a result: the id of its call."""
+"""The key of a call's id in `_meta` of its result."""
 
 ERROR_KEY = "toolagent/error"
-"""In `_meta` of a result with `isError`: our error, and `validation_errors` if it has some."""
+"""The key of our error, with its `validation_errors`, in `_meta` of a result with `isError`."""
 
 FILE_URI = "toolagent://files/"
 
 _INLINE_BYTES = 192 * 1024
-"""A picture up to this size stands in the answer; a larger one is a link."""
+"""Pictures up to this size are part of the answer; larger ones are links."""
 
 STRUCTURED_BYTES = 4 * 1_048_576
-"""A result up to this size stands in `structuredContent` where the tool lists an `outputSchema`."""
+"""Results up to this size are in `structuredContent` if the tool has an `outputSchema`."""
 
 _MOST_FILES = 32
 
@@ -37,12 +37,12 @@ class Answers:
     def __init__(self, files: Files) -> None:
         self._files = files
 
-    async def of(self, result: ToolResult, entry: ToolEntry | None = None) -> dict[str, JsonValue]:
-        """A `CallToolResult`. An error of the call is one of the tool's, with our error in `_meta`.
+    async def of(self, result: ToolResult, entry: ToolEntry | None = None) -> JsonObject:
+        """A `CallToolResult`. An error of the call is an error of the tool, with our error in `_meta`.
 
-        Clients hold `structuredContent` against the `outputSchema` of the tool also where `isError` is set.
+        It has no `structuredContent`, because clients check that by the tool's `outputSchema` also if `isError` is set.
         """
-        meta: dict[str, JsonValue] = {CALL_ID_KEY: result.call_id} if result.call_id else {}
+        meta: JsonObject = {CALL_ID_KEY: result.call_id} if result.call_id else {}
         if result.error is None:
             answer = {"isError": False, **await self._succeeded(result, entry)}
         else:
@@ -50,7 +50,7 @@ class Answers:
             meta[ERROR_KEY] = _told(result, result.error)
         return {**answer, **({"_meta": meta} if meta else {})}
 
-    async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> dict[str, JsonValue]:
+    async def _succeeded(self, result: ToolResult, entry: ToolEntry | None) -> JsonObject:
         output = result.result
         if result.is_reference and (reference := _reference(output)) is not None:
             return await self._referred(reference, entry)
@@ -62,8 +62,8 @@ class Answers:
             content += [await self._linked(file_id) for file_id in _files_in(entry, output)]
         return {"content": content, "structuredContent": output} if is_structured else {"content": content}
 
-    async def _referred(self, reference: ResultReference, entry: ToolEntry | None) -> dict[str, JsonValue]:
-        """A result that has become a file. Clients take no answer without `structuredContent` from a tool that lists an `outputSchema`."""
+    async def _referred(self, reference: ResultReference, entry: ToolEntry | None) -> JsonObject:
+        """A result that was stored as a file. Clients refuse an answer without `structuredContent` if the tool has an `outputSchema`."""
         content: list[JsonValue] = [_text(reference.preview), await self._linked(reference.file_id)]
         if entry is None or not is_object_schema(entry.manifest.output_schema):
             return {"content": content}
@@ -78,7 +78,7 @@ class Answers:
         return {"content": [_text(told), *content], "isError": True}
 
     async def _linked(self, file_id: str) -> JsonValue:
-        """A small picture itself, or a link to the file."""
+        """The file as an image if it is a small picture, otherwise as a link."""
         file = await self._files.get(file_id)
         if file is None:
             return {"type": "resource_link", "uri": f"{FILE_URI}{file_id}", "name": file_id}
@@ -87,25 +87,24 @@ class Answers:
         return {"type": "resource_link", **described(file)}
 
     async def bytes_of(self, file: StoredFile) -> bytes | None:
-        """All of a file; None where its bytes are gone."""
-        pieces: AsyncIterator[bytes] = self._files.read(file)
+        """The content of a file; None if it is gone."""
         try:
-            return b"".join([piece async for piece in pieces])
+            return b"".join([piece async for piece in self._files.read(file)])
         except (ContentMissingError, ContentUnavailableError):
             return None
 
 
-def described(file: StoredFile) -> dict[str, JsonValue]:
+def described(file: StoredFile) -> JsonObject:
     """A file as a resource; `size` is in bytes."""
     return {"uri": f"{FILE_URI}{file.file_id}", "name": file.name, "mimeType": file.media_type, "size": file.size}
 
 
-def _failed(result: ToolResult, error: ToolError) -> dict[str, JsonValue]:
+def _failed(result: ToolResult, error: ToolError) -> JsonObject:
     issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
     return {"content": [_text("\n".join([f"{error.type.value}: {error.message}", *issues]))], "isError": True}
 
 
-def _told(result: ToolResult, error: ToolError) -> dict[str, JsonValue]:
+def _told(result: ToolResult, error: ToolError) -> JsonObject:
     issues: list[JsonValue] = [issue.model_dump(mode="json") for issue in result.validation_errors]
     return {**error.model_dump(mode="json"), **({"validation_errors": issues} if issues else {})}
 
@@ -122,7 +121,7 @@ def _reference(output: JsonValue) -> ResultReference | None:
 
 
 def _blocks(entry: ToolEntry, output: JsonValue) -> list[JsonValue] | None:
-    """The blocks of a tool that answers in them, as its runtime has them: `text`, and what is no text in `content`."""
+    """The content blocks of a tool that answers in blocks. Its runtime gives `text`, and other blocks in `content`."""
     if entry.manifest.output_schema or not any(source.traits.in_blocks for source in entry.sources):
         return None
     if not isinstance(output, dict) or not output.keys() <= {"text", "content"}:

@@ -1,4 +1,4 @@
-"""`tools/call`: a call like any other, and how it is answered in each revision."""
+"""`tools/call`: makes calls, and answers as each revision of MCP requires."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,14 +11,13 @@ from mcp_types import (
     MISSING_REQUIRED_CLIENT_CAPABILITY,
     CallToolRequestParams,
     LoggingMessageNotification,
-    LoggingMessageNotificationParams,
     ProgressNotification,
-    ProgressNotificationParams,
 )
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
-from api.calls import bounded
+from api.calls import require_size
 from api.errors import Refusal
+from api.json_object import JsonObject
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Asked, Followed, Following, Tell, request_of
 from api.mcp.calls.request_state import RequestStates
@@ -30,18 +29,18 @@ from api.mcp.visit import Ctx, Visit, visit_of
 from api.ports import Limits
 from toolagent.client.call_ids import new_call_id
 from toolagent.client.failures import CallRefusedError
-from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent.contracts.calls import ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import TaskSupport
 from toolagent.core.calls.idempotency import is_generated, keyed_call_id
 
 _LOOK_AGAIN_S = 0.5
 _MOMENT_S = 0.5
-"""In which a call that has to be a task may ask what it has to know before it is one."""
+"""The time in which a call that must become a task may ask its first questions."""
 
 
 class Calling:
-    """`task_after_s` is after how long a call becomes a task where its client takes one. `is_stopping`: the service ends."""
+    """After `task_after_s`, a call becomes a task if its client supports tasks. `is_stopping`: the service ends."""
 
     def __init__(
         self,
@@ -60,11 +59,11 @@ class Calling:
         self._answers, self._tasks, self._states, self._limits = answers, tasks, states, limits
         self._task_after_s, self._is_stopping = task_after_s, is_stopping
 
-    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
-        """The answer to `tools/call`. Raises MCPError for a tool that is not there, and for a request that is no call."""
+    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> JsonObject:
+        """The answer to `tools/call`. Raises MCPError for an unknown tool and a malformed call."""
         return await self.make(ctx, await self.entry(visit_of(ctx), params.name), params)
 
-    async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def make(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> JsonObject:
         """Call this tool with the arguments of the request. Raises MCPError."""
         visit, given = visit_of(ctx), responses_of(params)
         at_most_s, position = self._at_most_s(ctx, entry), 0
@@ -83,21 +82,21 @@ class Calling:
         is_task = at_most_s is not None and entry.manifest.task_support is TaskSupport.REQUIRED
         followed = Followed(call_id, _teller(ctx, visit), visit.ask, token_of(ctx), hears, position, given, at_most_s)
         followed.is_continued = params.request_state is not None
-        # With a key, the same request is sent again after a break, perhaps by another client.
+        # A call with a key goes on: the same request comes again after a break, perhaps from another client.
         is_kept = is_modern(ctx) and not is_generated(call_id)
         return await self._answered(followed, entry, is_task=is_task, is_kept=is_kept)
 
-    async def begin_task(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> dict[str, JsonValue]:
-        """The call as a task of revision 2025-11-25, which its client asked for. Raises MCPError."""
+    async def begin_task(self, ctx: Ctx, entry: ToolEntry, params: CallToolRequestParams) -> JsonObject:
+        """The call as a task of revision 2025-11-25, as the client asked. Raises MCPError."""
         visit = visit_of(ctx)
         if entry.manifest.task_support is TaskSupport.FORBIDDEN:
             raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
         call, call_id = self._taken(ctx, visit, entry, params)
-        # Such a task has no stream: what it asks would never be answered.
+        # Such a task has no stream, so its questions would never be answered.
         return {"task": await self._tasks.begun(call.model_copy(update={"listens": None}), call_id, visit.session)}
 
-    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool, is_kept: bool) -> dict[str, JsonValue]:
-        """`is_task`: it is answered with a task, or with what it asks before it is one. `is_kept`: it goes on without its client."""
+    async def _answered(self, followed: Followed, entry: ToolEntry, *, is_task: bool, is_kept: bool) -> JsonObject:
+        """`is_task`: the answer is a task, or questions before it is one. `is_kept`: the call goes on without its client."""
         takes_task = followed.at_most_s is not None
         try:
             while (answer := await self._step(followed, entry, takes_task=takes_task, is_task=is_task)) is None:
@@ -110,15 +109,14 @@ class Calling:
             raise MCPError(INVALID_PARAMS, outcome_unknown(followed.call_id)) from error
         return answer
 
-    async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> dict[str, JsonValue] | None:
-        """None where it would be a task by now, and could not be found again yet."""
+    async def _step(self, followed: Followed, entry: ToolEntry, *, takes_task: bool, is_task: bool) -> JsonObject | None:
+        """The answer; None if the call should become a task, and cannot be found yet after an end of this process."""
         call_id = followed.call_id
         match await self._following.follow(followed):
             case Asked() if takes_task and not is_task and (created := await self._tasks.created(call_id)) is not None:
-                # Its client asks the task what it has to know.
-                return created
+                return created  # the client gets the questions from the task
             case Asked(questions):
-                asked: dict[str, JsonValue] = {key: request_of(question) for key, question in questions.items()}
+                asked: JsonObject = {key: request_of(question) for key, question in questions.items()}
                 state = self._states.sealed(call_id, entry.manifest.tool_id, followed.position)
                 return {"resultType": "input_required", "inputRequests": asked, "requestState": state}
             case None:
@@ -130,7 +128,7 @@ class Calling:
                 return await self._answers.of(result, entry)
 
     def _at_most_s(self, ctx: Ctx, entry: ToolEntry) -> float | None:
-        """After how long the call is a task; None: never. Raises MCPError where it has to be one and the client takes none."""
+        """After how long the call becomes a task; None: never. Raises MCPError if it must be one and the client supports none."""
         support = entry.manifest.task_support or TaskSupport.OPTIONAL
         if not is_modern(ctx) or not has_tasks(ctx):
             if support is TaskSupport.REQUIRED:
@@ -145,7 +143,7 @@ class Calling:
                 return min(self._task_after_s, _MOMENT_S)
 
     async def entry(self, visit: Visit, name: str) -> ToolEntry:
-        """A tool that the client sees. Raises MCPError for any other."""
+        """A tool that the client may see. Raises MCPError for any other."""
         entry = await self._catalog.find(name)
         if entry is None or not await self._catalog.is_selected(visit.selection, entry):
             raise MCPError(INVALID_PARAMS, f"name: there is no tool {name[:128]!r}. tools/list has the names.")
@@ -153,7 +151,7 @@ class Calling:
 
     def _taken(self, ctx: Ctx, visit: Visit, entry: ToolEntry, params: CallToolRequestParams) -> tuple[ToolCall, str]:
         caller, key = caller_of(ctx, visit), (ctx.meta or {}).get(IDEMPOTENCY_KEY)
-        arguments = cast("dict[str, JsonValue]", params.arguments or {})
+        arguments = cast("JsonObject", params.arguments or {})
         try:
             call = ToolCall(
                 tool_id=entry.manifest.tool_id,
@@ -164,7 +162,7 @@ class Calling:
             )
             if call.idempotency_key is not None:
                 call = call.model_copy(update={"idempotency_key": own_key(ctx, visit, call.idempotency_key)})
-            bounded(call, self._limits)
+            require_size("The call", call, self._limits.max_params_bytes)
         except ValidationError as error:
             raise MCPError(INVALID_PARAMS, f"_meta[{IDEMPOTENCY_KEY!r}]: a text of 1 to 255 characters is expected.") from error
         except Refusal as refusal:
@@ -173,20 +171,19 @@ class Calling:
 
 
 def _teller(ctx: Ctx, visit: Visit) -> Tell:
-    async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
+    async def tell(method: str, params: JsonObject, position: int) -> None:
         visit.position = position
-        if method == "notifications/progress":
-            progress = ProgressNotification(params=ProgressNotificationParams.model_validate(params, by_name=False))
-            await ctx.session.send_notification(progress, related_request_id=ctx.request_id)
-        else:
-            log = LoggingMessageNotification(params=LoggingMessageNotificationParams.model_validate(params, by_name=False))
-            await ctx.session.send_notification(log, related_request_id=ctx.request_id)
+        kind = ProgressNotification if method == "notifications/progress" else LoggingMessageNotification
+        told = kind.model_validate({"method": method, "params": params}, by_name=False)
+        await ctx.session.send_notification(told, related_request_id=ctx.request_id)
 
     return tell
 
 
 def _require_capability(result: ToolResult) -> None:
-    """A server that needs more of its client than ours has declared says so to that client. Raises MCPError."""
-    details = result.error.details if result.error is not None else None
-    if isinstance(details, dict) and details.get("code") == MISSING_REQUIRED_CLIENT_CAPABILITY and result.error is not None:
-        raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, result.error.message, details.get("data"))
+    """Raises MCPError if the tool's server needs a capability that the client has not declared."""
+    match result.error:
+        case ToolError(message=message, details={"code": code} as details) if code == MISSING_REQUIRED_CLIENT_CAPABILITY:
+            raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, message, details.get("data"))
+        case _:
+            return

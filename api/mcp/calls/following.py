@@ -1,4 +1,4 @@
-"""What a call says and asks while it goes on, told to the client that made it."""
+"""Forwards notifications and questions of a running call to its client."""
 
 import asyncio
 import json
@@ -9,30 +9,29 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.calls.underway import Underway
+from api.mcp.visit import Ask
 from api.ports import CallMessages
 from toolagent.contracts.call_messages import CallMessage
 from toolagent.contracts.calls import ToolResult
 
-Tell: TypeAlias = Callable[[str, dict[str, JsonValue], int], Awaitable[None]]
-"""A notification for the client: its method, its params, and the position of the message that it is."""
-
-Ask: TypeAlias = Callable[[CallMessage], Awaitable[bool]]
-"""Asks the client; False where a question has to be the answer to its request."""
+Tell: TypeAlias = Callable[[str, JsonObject, int], Awaitable[None]]
+"""Sends the client a notification: its method, its params, and the position of its message."""
 
 _LOOK_S, _LONGEST_LOOK_S = 0.02, 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Open questions of a call, by the keys that their answers are to have."""
+    """Open questions of a call, by the keys of their answers."""
 
     questions: Mapping[str, CallMessage]
 
 
 @dataclass(slots=True)
 class Followed:
-    """A call and what its client hears. `position` is that of the last message told, `given` has answers that were sent ahead.
+    """A call, and how its client is told. `position` is that of the last message told. `given` are answers that were sent ahead.
 
     `is_continued`: open questions up to `position` are asked again.
     """
@@ -43,9 +42,9 @@ class Followed:
     token: str | int | None = None
     hears: bool = False
     position: int = 0
-    given: dict[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    given: JsonObject = field(default_factory=JsonObject)
     at_most_s: float | None = None
-    """After so long the call goes on without its client; None: never."""
+    """The time after which the call goes on without its client; None: never."""
     is_continued: bool = False
 
 
@@ -54,7 +53,7 @@ class Following:
         self._underway, self._messages = underway, messages
 
     async def follow(self, one: Followed) -> ToolResult | Asked | None:
-        """How the call ended, what it asks where that has to be the answer, or None after `at_most_s`.
+        """The result of the call, its questions if they must be the answer, or None after `at_most_s`.
 
         Raises LostCallError, StoreUnavailableError.
         """
@@ -63,34 +62,32 @@ class Following:
 
     async def _until(self, end: "asyncio.Task[ToolResult]", one: Followed) -> ToolResult | Asked | None:
         loop = asyncio.get_running_loop()
-        until = loop.time() + one.at_most_s if one.at_most_s is not None else None
+        until = loop.time() + one.at_most_s if one.at_most_s is not None else math.inf
         pause_s = _LOOK_S
         while True:
-            waited = pause_s if one.hears else None
-            if until is not None:
-                waited = min(max(until - loop.time(), 0.0), waited) if waited is not None else max(until - loop.time(), 0.0)
-            done, _ = await asyncio.wait((end,), timeout=waited)
+            waited = min(max(until - loop.time(), 0.0), pause_s if one.hears else math.inf)
+            done, _ = await asyncio.wait((end,), timeout=waited if waited < math.inf else None)
             told = await self._told(one) if one.hears else 0
             if done:
                 return end.result()
             if isinstance(told, Asked):
                 return told
-            if until is not None and loop.time() >= until:
+            if loop.time() >= until:
                 return None
             pause_s = _LOOK_S if told else min(1.5 * pause_s, _LONGEST_LOOK_S)
 
     async def open_questions(self, call_id: str) -> dict[str, CallMessage]:
-        """Those without an answer, by their keys."""
+        """Questions without an answer, by their keys."""
         return {key_of(one): one for one in await self._messages.open_questions(call_id)}
 
     async def answer(self, call_id: str, answers: Mapping[str, JsonValue]) -> None:
-        """Answer open questions by their keys; what fits none is left aside."""
+        """Answer open questions by their keys. Other answers are ignored."""
         for key, question in (await self.open_questions(call_id)).items():
             if key in answers:
                 await self._messages.answer(call_id, question.position, {"result": answers[key]})
 
     async def _told(self, one: Followed) -> Asked | int:
-        """What is new is told. The questions that have to be the answer, else how many messages there were."""
+        """Tell new messages. Returns the questions that must be the answer, otherwise the number of messages."""
         asked: dict[str, CallMessage] = {}
         messages: Sequence[CallMessage] = await self._messages.after(one.call_id, one.position)
         if one.is_continued:
@@ -99,7 +96,7 @@ class Following:
             messages = [*(question for question in asked_before if question.position <= one.position), *messages]
         for message in messages:
             if message.kind == "question":
-                if _is_open(message) and not await self._answered_ahead(one, message) and not await one.ask(message):
+                if message.answer is None and not await self._answered_ahead(one, message) and not await one.ask(message):
                     asked[key_of(message)] = message
             elif (told := _notification(message, one.token)) is not None:
                 await one.tell(*told, message.position)
@@ -115,23 +112,19 @@ class Following:
 
 
 def key_of(question: CallMessage) -> str:
-    """The key of the server that asks, where it has one."""
+    """The key that the asking server chose, if there is one."""
     key = question.payload.get("key")
     return key if isinstance(key, str) and key else f"question-{question.position}"
 
 
-def request_of(question: CallMessage) -> dict[str, JsonValue]:
-    """What is asked, in MCP's form."""
+def request_of(question: CallMessage) -> JsonObject:
+    """A question in MCP's form."""
     return {"method": question.payload.get("method"), "params": question.payload.get("params") or {}}
 
 
-def _is_open(message: CallMessage) -> bool:
-    return message.kind == "question" and message.answer is None
-
-
-def _notification(message: CallMessage, token: str | int | None) -> tuple[str, dict[str, JsonValue]] | None:
-    """None also for what JSON cannot say, as NaN."""
-    said: dict[str, JsonValue] = {key: value for key, value in message.payload.items() if value is not None}
+def _notification(message: CallMessage, token: str | int | None) -> tuple[str, JsonObject] | None:
+    """The notification of a message. None for a question, and for values that JSON cannot express, such as NaN."""
+    said: JsonObject = {key: value for key, value in message.payload.items() if value is not None}
     match message.kind:
         case "progress":
             is_heard = token is not None and all(_is_finite(said[key]) for key in ("progress", "total") if key in said)

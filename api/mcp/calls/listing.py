@@ -1,6 +1,5 @@
-"""`tools/list`: all tools in pages, or the three that find and call the others."""
+"""`tools/list`: all tools in pages, or three tools that find and call the others."""
 
-from collections.abc import Mapping
 from typing import cast
 
 from mcp import MCPError
@@ -8,10 +7,11 @@ from mcp_types import INVALID_PARAMS, METHOD_NOT_FOUND, CallToolRequestParams, P
 from pydantic import JsonValue
 from pydantic_core import to_json
 
-from api.catalog_ports import Search
+from api.json_object import JsonObject
 from api.mcp.calls.calling import Calling
 from api.mcp.catalog import ToolCatalog
 from api.mcp.visit import Ctx, Visit, visit_of
+from api.ports import Search
 from engine.registry.matching.texts import Filters
 from toolagent.contracts.catalog import ToolEntry
 
@@ -20,8 +20,8 @@ _LONGEST_NEED = 500
 
 FIND, DESCRIBE, CALL = "find_tools", "describe_tool", "call_tool"
 
-_NAME: dict[str, JsonValue] = {"type": "string", "description": "Its name, as find_tools has it."}
-_READS: dict[str, JsonValue] = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+_NAME: JsonObject = {"type": "string", "description": "Its name, as find_tools has it."}
+_READS: JsonObject = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 
 SEARCH_TOOLS: list[JsonValue] = [
     {
@@ -63,46 +63,50 @@ class Listing:
     def __init__(self, catalog: ToolCatalog, matching: Search, calling: Calling) -> None:
         self._catalog, self._matching, self._calling = catalog, matching, calling
 
-    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
-        """The answer to `tools/list`. Raises MCPError for a cursor that is none of ours."""
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
+        """The answer to `tools/list`. Raises MCPError for an invalid cursor."""
         selection = visit_of(ctx).selection
         if selection.search:
             return {"tools": SEARCH_TOOLS}
         tools, following = await self._catalog.page(selection, params.cursor if params else None)
-        listed: dict[str, JsonValue] = {"tools": cast("JsonValue", tools)}
+        listed: JsonObject = {"tools": cast("JsonValue", tools)}
         return {**listed, "nextCursor": following} if following is not None else listed
 
-    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def call(self, ctx: Ctx, params: CallToolRequestParams) -> JsonObject:
         """The answer to `tools/call`. Raises MCPError."""
         visit = visit_of(ctx)
         if not visit.selection.search:
             return await self._calling.call(ctx, params)
-        given = cast("dict[str, JsonValue]", params.arguments or {})
+        given = cast("JsonObject", params.arguments or {})
         match params.name:
             case "find_tools":
                 return await self._found(visit, given)
             case "describe_tool":
                 return _answer(self._catalog.listed(await self._named(visit, given)))
-            case "call_tool":
-                return await self._calling.make(ctx, await self._named(visit, given), _inner(params, given))
             case _:
-                raise _no_tool(params.name)
+                return await self._calling.make(ctx, *await self._called(visit, params))
 
-    async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> dict[str, JsonValue]:
+    async def begin_task(self, ctx: Ctx, params: CallToolRequestParams) -> JsonObject:
         """The answer to `tools/call` with `task`, of revision 2025-11-25. Raises MCPError."""
         visit = visit_of(ctx)
         if not visit.selection.search:
             return await self._calling.begin_task(ctx, await self._calling.entry(visit, params.name), params)
-        given = cast("dict[str, JsonValue]", params.arguments or {})
-        match params.name:
-            case "find_tools" | "describe_tool":
-                raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
-            case "call_tool":
-                return await self._calling.begin_task(ctx, await self._named(visit, given), _inner(params, given))
-            case _:
-                raise _no_tool(params.name)
+        if params.name in {FIND, DESCRIBE}:
+            raise MCPError(METHOD_NOT_FOUND, f"task: {params.name} cannot be a task. Call it without `task`.")
+        return await self._calling.begin_task(ctx, *await self._called(visit, params))
 
-    async def _found(self, visit: Visit, given: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    async def _called(self, visit: Visit, params: CallToolRequestParams) -> tuple[ToolEntry, CallToolRequestParams]:
+        """The tool that `call_tool` names, and the request for that tool. Raises MCPError."""
+        if params.name != CALL:
+            told = f"name: there is no tool {params.name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}."
+            raise MCPError(INVALID_PARAMS, told)
+        given = cast("JsonObject", params.arguments or {})
+        entry, arguments = await self._named(visit, given), given.get("arguments")
+        if arguments is not None and not isinstance(arguments, dict):
+            raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
+        return entry, params.model_copy(update={"name": given.get("name"), "arguments": arguments})
+
+    async def _found(self, visit: Visit, given: JsonObject) -> JsonObject:
         need, limit, chosen = given.get("need"), given.get("limit", 5), visit.selection
         if not isinstance(need, str) or not need.strip():
             raise MCPError(INVALID_PARAMS, "arguments.need: a text is expected.")
@@ -120,7 +124,7 @@ class Listing:
         ]
         return _answer({"tools": tools, "total": total})
 
-    async def _named(self, visit: Visit, given: dict[str, JsonValue]) -> ToolEntry:
+    async def _named(self, visit: Visit, given: JsonObject) -> ToolEntry:
         name = given.get("name")
         if not isinstance(name, str):
             raise MCPError(INVALID_PARAMS, f"arguments.name: the name of a tool is expected. {FIND} has the names.")
@@ -130,17 +134,5 @@ class Listing:
         return entry
 
 
-def _inner(params: CallToolRequestParams, given: Mapping[str, JsonValue]) -> CallToolRequestParams:
-    """The request of the tool that `call_tool` is to call. Raises MCPError."""
-    arguments = given.get("arguments")
-    if arguments is not None and not isinstance(arguments, dict):
-        raise MCPError(INVALID_PARAMS, "arguments.arguments: an object is expected.")
-    return params.model_copy(update={"name": str(given.get("name")), "arguments": arguments})
-
-
-def _no_tool(name: str) -> MCPError:
-    return MCPError(INVALID_PARAMS, f"name: there is no tool {name[:128]!r}; with mode=search there are {FIND}, {DESCRIBE}, {CALL}.")
-
-
-def _answer(value: dict[str, JsonValue]) -> dict[str, JsonValue]:
+def _answer(value: JsonObject) -> JsonObject:
     return {"content": [{"type": "text", "text": to_json(value).decode()}], "structuredContent": value, "isError": False}

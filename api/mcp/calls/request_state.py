@@ -1,4 +1,4 @@
-"""What clients carry for the service, sealed so that they cannot name what is another's: `requestState`, ids of events and questions."""
+"""Seals the state that clients keep for the service (`requestState`, ids of events and questions), so that they cannot forge it."""
 
 import json
 import time
@@ -10,11 +10,11 @@ from mcp_types import INVALID_PARAMS
 from pydantic import JsonValue
 
 _KEPT_S = 86_400.0
-"""No call takes longer."""
+"""Longer than any call takes."""
 
 
 class RequestStates:
-    """`key` is a secret of 32 bytes or more, which all front doors share."""
+    """`key` is a secret of at least 32 bytes, shared by all front doors."""
 
     def __init__(self, key: str | bytes) -> None:
         self._codec = AESGCMRequestStateCodec([key])
@@ -26,7 +26,7 @@ class RequestStates:
     def opened(self, state: str, tool_id: str) -> tuple[str, int]:
         """The call id, and the position of the last message told.
 
-        Raises MCPError for what this service has not sealed, for another tool, or long ago.
+        Raises MCPError if this service has not sealed the state, or for another tool, or too long ago.
         """
         try:
             call_id, of_tool, at, position = json.loads(self._codec.unseal(state))
@@ -37,11 +37,11 @@ class RequestStates:
         return str(call_id), int(position)
 
     def sealed_as(self, kind: str, *parts: JsonValue) -> str:
-        """In letters that an HTTP header may have."""
+        """The sealed parts, in characters that HTTP headers allow."""
         return self._codec.seal(json.dumps([kind, parts]).encode())
 
     def opened_as(self, kind: str, text: str) -> list[Any] | None:
-        """The parts; None for what this service has not sealed as this kind."""
+        """The parts; None if this service has not sealed them as this kind."""
         try:
             of_kind, parts = json.loads(self._codec.unseal(text))
         except (InvalidRequestState, ValueError):

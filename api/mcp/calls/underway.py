@@ -1,4 +1,4 @@
-"""Calls of MCP clients that go on: waited for here, or looked for in the records where another process makes them."""
+"""Running calls of MCP clients: made here, or by another process and found in the records."""
 
 import asyncio
 import time
@@ -13,37 +13,36 @@ from api.calls import TakenCall, end_of
 from api.ports import CallRecords, Calls
 from toolagent.client.failures import AnswerPendingError, CallRefusedError
 from toolagent.contracts.calls import ToolCall, ToolResult
-from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import key_conflict
 
 _LOOK_S, _LONGEST_LOOK_S = 0.05, 0.5
 _CANCEL_S = 60.0
 _ABSENT_S = 3.0
-"""A call that has neither a record nor a workflow for so long was never taken."""
+"""A call without a record and a workflow for this long was never accepted."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 class LostCallError(Exception):
-    """Neither the records nor Temporal know the call: its process ended before it was written down."""
+    """Neither the records nor Temporal know the call: its process ended before the call was recorded."""
 
 
 def outcome_unknown(call_id: str) -> str:
-    """What a client is told of a lost call."""
+    """The message about a lost call."""
     return f"The service does not know the outcome of the call {call_id}: it ended meanwhile."
 
 
 @dataclass(slots=True)
 class _Look:
-    """One look for the end of a call, for all who wait for it here."""
+    """A search for the end of a call, shared by all requests that wait for it."""
 
     task: asyncio.Task[ToolResult]
     waiting: int = 0
 
 
 class Underway:
-    """A request that asks for the end of a call may stop waiting; the call goes on."""
+    """A request may stop waiting for the end of a call; the call goes on."""
 
     def __init__(self, client: Calls, records: CallRecords) -> None:
         self._client, self._records = client, records
@@ -52,18 +51,18 @@ class Underway:
         self._cancelling: set[asyncio.Task[None]] = set()
 
     def begin(self, call: ToolCall, call_id: str, *, is_new: bool) -> None:
-        """Make it. `is_new`: no other call has its id. Raises CallRefusedError where another call has the id."""
+        """Begin a call. `is_new`: no other call has its id. Raises CallRefusedError if another call has the id."""
         if (known := self._calls.get(call_id)) is not None:
             if fingerprint(known[0]) != fingerprint(call):
                 raise CallRefusedError(key_conflict(call_id, call.tool_id, datetime.now(UTC)))
             return
-        task = asyncio.create_task(self._made(call, call_id, is_new=is_new), name=f"call {call_id}")
+        task = asyncio.create_task(end_of(self._client, TakenCall(call, call_id, is_new=is_new)), name=f"call {call_id}")
         self._calls[call_id] = call, task
         task.add_done_callback(lambda done: (self._calls.pop(call_id, None), done.cancelled() or done.exception()))
 
     @contextmanager
     def end(self, call_id: str) -> "Generator[asyncio.Task[ToolResult]]":
-        """How it ends, for who waits no longer than the block. Raises LostCallError, StoreUnavailableError, out of the task."""
+        """The end of a call, as a task to wait for inside the block. The task raises LostCallError, StoreUnavailableError."""
         if (made := self._calls.get(call_id)) is not None:
             yield made[1]
             return
@@ -80,30 +79,14 @@ class Underway:
                 if self._looks.get(call_id) is look:
                     del self._looks[call_id]
 
-    async def result(self, call_id: str) -> ToolResult | None:
-        """Of a call that has ended."""
-        record = await self._records.get(call_id)
-        return record.result if record is not None else None
-
-    async def view(self, call_id: str) -> TaskView | None:
-        """How far a call is that has not ended; None where Temporal does not know it.
-
-        Raises AnswerPendingError where Temporal was not reached.
-        """
-        return await self._client.task(call_id)
-
-    async def cancel(self, call_id: str) -> bool:
-        """Ask it to end; False where Temporal does not know it. Raises AnswerPendingError where Temporal was not reached."""
-        return await self._client.cancel(call_id)
-
     def cancel_soon(self, call_id: str) -> None:
-        """For who is being cancelled, and must not wait. Tried again for a minute while Temporal is away or does not know the call yet."""
+        """Cancel a call without waiting. Tries for a minute while Temporal is away or does not know the call yet."""
         task = asyncio.create_task(self._cancelled(call_id), name=f"cancel {call_id}")
         self._cancelling.add(task)
         task.add_done_callback(self._cancelling.discard)
 
     async def close(self) -> None:
-        """No request waits here any more; the calls go on where they are made."""
+        """Stop waiting for all calls; they go on where they are made."""
         tasks: list[asyncio.Task[ToolResult] | asyncio.Task[None]] = [*(task for _, task in self._calls.values()), *self._cancelling]
         for task in tasks:
             task.cancel()
@@ -114,21 +97,18 @@ class Underway:
         until, pause_s = time.monotonic() + _CANCEL_S, _LOOK_S
         while time.monotonic() < until:
             with suppress(AnswerPendingError):
-                if await self.cancel(call_id) or call_id not in self._calls:
+                if await self._client.cancel(call_id) or call_id not in self._calls:
                     return
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
         _log.warning("call_not_cancelled", call_id=call_id, reason="Temporal was not reached")
 
-    async def _made(self, call: ToolCall, call_id: str, *, is_new: bool) -> ToolResult:
-        return await end_of(self._client, TakenCall(call, call_id, is_new=is_new))
-
     async def _looked_for(self, call_id: str) -> ToolResult:
         pause_s, absent_s = _LOOK_S, 0.0
-        while (result := await self.result(call_id)) is None:
-            # While Temporal is away it is not known whether a call was lost.
+        while (record := await self._records.get(call_id)) is None or record.result is None:
+            # While Temporal is away, it is not known whether the call is lost.
             with suppress(AnswerPendingError):
-                view = await self.view(call_id)
+                view = await self._client.task(call_id)
                 if view is not None and view.result is not None:
                     return view.result
                 absent_s = 0.0 if view is not None else absent_s + pause_s
@@ -136,4 +116,4 @@ class Underway:
                     raise LostCallError(call_id)
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_LOOK_S)
-        return result
+        return record.result

@@ -1,1 +1,1 @@
-"""What is offered besides tools: resources, prompts, completions, also those of registered servers."""
+"""Resources, prompts and completions, also those of registered servers."""

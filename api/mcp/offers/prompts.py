@@ -1,9 +1,10 @@
-"""Prompts: how the tools of a group are used together."""
+"""Prompts: one for each group of tools, and those of registered servers."""
 
 from mcp import MCPError
 from mcp_types import INVALID_PARAMS, CompleteRequestParams, GetPromptRequestParams, PaginatedRequestParams, PromptReference
 from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.catalog import Selection, ToolCatalog, refuse_cursor
 from api.mcp.clients import answering, asked_again
 from api.mcp.offers.passing import Passing, Place
@@ -19,8 +20,8 @@ class Prompts:
     def __init__(self, catalog: ToolCatalog, groups: Groups, passing: Passing) -> None:
         self._catalog, self._groups, self._passing = catalog, groups, passing
 
-    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
-        """One prompt for each group, called as the group is, and those of registered servers."""
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
+        """One prompt for each group, with the group's id as name, and those of registered servers."""
         refuse_cursor(params)
         selection = visit_of(ctx).selection
         groups = [group for group in await self._groups.list_all() if _is_shown(group, selection)]
@@ -31,21 +32,21 @@ class Prompts:
             prompts += [item for _, item in (await self._passing.prompts({group.group_id for group in groups})).values()]
         return {"prompts": prompts}
 
-    async def get(self, ctx: Ctx, params: GetPromptRequestParams) -> dict[str, JsonValue]:
-        """Raises MCPError for a group that is not there."""
+    async def get(self, ctx: Ctx, params: GetPromptRequestParams) -> JsonObject:
+        """Raises MCPError for an unknown prompt."""
         selection = visit_of(ctx).selection
         found = await self._groups.get(params.name)
         group = found if found is not None and _is_shown(found, selection) else None
         if found is None and selection.is_all and (place := await self._place(params.name)) is not None:
-            asked: dict[str, JsonValue] = {"name": place.name, "arguments": dict(params.arguments or {})}
+            asked: JsonObject = {"name": place.name, "arguments": dict(params.arguments or {})}
             return await self._passing.ask(place, "prompts/get", asked_again(asked, params), answering(ctx))
         if group is None:
             raise MCPError(INVALID_PARAMS, f"name: there is no prompt {params.name[:128]!r}. prompts/list has the names.")
         text = await self._text(group, (params.arguments or {}).get("goal", ""))
         return {"description": group.description, "messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
 
-    async def complete(self, ctx: Ctx, params: CompleteRequestParams) -> dict[str, JsonValue]:
-        """Ids of tools for the template of tools; what a registered server says of what is its own."""
+    async def complete(self, ctx: Ctx, params: CompleteRequestParams) -> JsonObject:
+        """Ids of tools for our template; the server's answer for prompts and resources of a registered server."""
         selection = visit_of(ctx).selection
         ref = params.ref.model_dump(mode="json", by_alias=True, exclude_none=True)
         is_prompt = isinstance(params.ref, PromptReference)
@@ -54,7 +55,7 @@ class Prompts:
             place = await (self._place(str(ref["name"])) if is_prompt else self._passing.place_of(str(ref["uri"])))
         if place is not None:
             told = params.model_dump(mode="json", by_alias=True, exclude_none=True)
-            asked: dict[str, JsonValue] = {key: told[key] for key in ("argument", "context") if key in told}
+            asked: JsonObject = {key: told[key] for key in ("argument", "context") if key in told}
             own = {**ref, "name": place.name} if is_prompt else ref
             return await self._passing.ask(place, "completion/complete", {**asked, "ref": own})
         values: list[str] = []
@@ -65,7 +66,7 @@ class Prompts:
         return {"completion": {"values": shown, "total": len(values), "hasMore": len(values) > _MOST}}
 
     async def _place(self, name: str) -> Place | None:
-        """The server whose prompt it is; None for that of a group, and where there is none."""
+        """The server of a prompt; None for the prompt of a group, and an unknown one."""
         taken = {group.group_id for group in await self._groups.list_all()}
         found = (await self._passing.prompts(taken)).get(name) if name not in taken else None
         return found[0] if found else None
@@ -84,5 +85,5 @@ class Prompts:
 
 
 def _is_shown(group: ToolGroup, selection: Selection) -> bool:
-    """Whether the URL narrows to this group, or to none."""
+    """Whether the URL selects this group, or all groups."""
     return selection.group in {None, group.group_id}

@@ -1,4 +1,4 @@
-"""Resources: files and tools of the service."""
+"""Resources: files and tools of the service, and resources of registered servers."""
 
 import base64
 import re
@@ -17,6 +17,7 @@ from mcp_types import (
 )
 from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.calls.answers import FILE_URI, Answers
 from api.mcp.catalog import PAGE, Selection, ToolCatalog, cursor_after, item_before, refuse_cursor
 from api.mcp.changes import TOOL_URI
@@ -30,11 +31,8 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.identifiers import FILE_ID_PATTERN
 from toolagent_service.contracts.mcp import McpSession
 
-_NOT_FOUND = -32_002
-"""Of the older revision; the newer has it among the invalid params."""
-
 _OTHERS = " "
-"""Begins the position of a cursor among resources of registered servers; no tool id has it."""
+"""The first character of a cursor among resources of registered servers. No tool id contains it."""
 
 _LARGEST = 4 * 1_048_576
 _MOST_SUBSCRIPTIONS = 1000
@@ -64,10 +62,10 @@ class Resources:
         self._catalog, self._files, self._answers = catalog, files, answers
         self._sessions, self._passing, self._watching = sessions, passing, watching
 
-    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
-        """The tools, and then what registered servers list by URI, in pages. Files are not listed: who made one has its link.
+    async def list(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
+        """Tools, then resources of registered servers by URI, in pages. Files are not listed; results have links to them.
 
-        Raises MCPError for a cursor that is none of ours.
+        Raises MCPError for an invalid cursor.
         """
         selection, cursor = visit_of(ctx).selection, params.cursor if params else None
         before = item_before(cursor or "")
@@ -82,19 +80,19 @@ class Resources:
             found += [others[uri][1] for uri in shown]
             if start + len(shown) < len(uris):
                 following = cursor_after(f"{_OTHERS}{shown[-1] if shown else ''}")
-        listed: dict[str, JsonValue] = {"resources": found}
+        listed: JsonObject = {"resources": found}
         return {**listed, "nextCursor": following} if following is not None else listed
 
-    async def templates(self, ctx: Ctx, params: PaginatedRequestParams | None) -> dict[str, JsonValue]:
+    async def templates(self, ctx: Ctx, params: PaginatedRequestParams | None) -> JsonObject:
         refuse_cursor(params)
         others = (await self._passing.templates()).values() if visit_of(ctx).selection.is_all else ()
         return {"resourceTemplates": [*TEMPLATES, *(item for _, item in others)]}
 
-    async def read(self, ctx: Ctx, params: ReadResourceRequestParams) -> dict[str, JsonValue]:
-        """Raises MCPError for what is not there, or is too large."""
+    async def read(self, ctx: Ctx, params: ReadResourceRequestParams) -> JsonObject:
+        """Raises MCPError for an unknown resource, and one that is too large."""
         uri, selection = str(params.uri), visit_of(ctx).selection
         require_short(uri)
-        content: dict[str, JsonValue] | None = None
+        content: JsonObject | None = None
         if uri.startswith(TOOL_URI):
             content = await self._tool(uri, selection)
         elif uri.startswith(FILE_URI):
@@ -106,8 +104,8 @@ class Resources:
             except MCPError as error:
                 raise as_revision(error, modern=is_modern(ctx)) from error
         if content is None:
-            code = INVALID_PARAMS if is_modern(ctx) else _NOT_FOUND
-            raise MCPError(code, f"uri: there is no resource {uri[:200]!r}.", {"uri": uri[:200]})
+            unknown = MCPError(INVALID_PARAMS, f"uri: there is no resource {uri[:200]!r}.", {"uri": uri[:200]})
+            raise as_revision(unknown, modern=is_modern(ctx))
         return {"contents": [{"uri": uri, **content}]}
 
     async def subscribe(self, ctx: Ctx, params: SubscribeRequestParams) -> EmptyResult:
@@ -120,7 +118,7 @@ class Resources:
 
     @asynccontextmanager
     async def listening(self, ctx: Ctx, uris: Sequence[str]) -> AsyncGenerator[None]:
-        """As `subscribe`, while a stream of the newer revision goes on. Raises MCPError."""
+        """As `subscribe`, for a stream of the newer revision, until the block ends. Raises MCPError."""
         if len(uris) > _MOST_SUBSCRIPTIONS:
             raise MCPError(INVALID_PARAMS, f"resourceSubscriptions: there are {len(uris)}; at most {_MOST_SUBSCRIPTIONS} are taken.")
         for uri in uris:
@@ -129,7 +127,7 @@ class Resources:
             yield
 
     async def _require_shown(self, uri: str, selection: Selection) -> None:
-        """Raises MCPError for what is too long, or not among what the URL narrows to."""
+        """Raises MCPError for a URI that is too long, or not selected by the URL of the server."""
         require_short(uri)
         if selection.is_all or uri.startswith(FILE_URI):
             return
@@ -143,18 +141,18 @@ class Resources:
             await self._watching.leave(uri)
         return EmptyResult()
 
-    async def _tool(self, uri: str, selection: Selection) -> dict[str, JsonValue] | None:
+    async def _tool(self, uri: str, selection: Selection) -> JsonObject | None:
         entry = await self._shown(uri, selection)
         return {"mimeType": "application/json", "text": entry.manifest.model_dump_json()} if entry is not None else None
 
     async def _shown(self, uri: str, selection: Selection) -> ToolEntry | None:
-        """The tool of this URI, if the URL of the server does not leave it out."""
+        """The tool of this URI, if the URL of the server selects it."""
         entry = await self._catalog.find(uri.removeprefix(TOOL_URI))
         if entry is None or entry.manifest.tool_id != uri.removeprefix(TOOL_URI):
             return None
         return entry if await self._catalog.is_selected(selection, entry) else None
 
-    async def _file(self, uri: str) -> dict[str, JsonValue] | None:
+    async def _file(self, uri: str) -> JsonObject | None:
         file_id = uri.removeprefix(FILE_URI)
         file = await self._files.get(file_id) if re.fullmatch(FILE_ID_PATTERN, file_id) else None
         if file is None:
@@ -183,7 +181,7 @@ def _resource(tool: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _with(session: McpSession, uri: str) -> McpSession:
-    """Raises MCPError for one too many."""
+    """Raises MCPError if the session has the most subscriptions already."""
     if uri in session.subscriptions:
         return session
     if len(session.subscriptions) >= _MOST_SUBSCRIPTIONS:

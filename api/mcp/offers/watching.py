@@ -1,4 +1,4 @@
-"""Resources of registered servers that clients have subscribed to: their servers tell of changes as long as there is such a client."""
+"""Subscribes to resources of registered servers while clients are subscribed to them."""
 
 import asyncio
 from collections import Counter
@@ -10,6 +10,7 @@ from mcp import MCPError
 
 from api.mcp.offers.passing import Passing, is_own
 from api.ports import McpSessions
+from engine.beside import beside
 from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.mcp import McpSession
 
@@ -17,7 +18,7 @@ _LOOK_S = 300.0
 
 
 class Watching:
-    """What this process has subscribed to. A server that starts anew is subscribed to again by `Upstreams`."""
+    """The subscriptions of this process. `Upstreams` renews them if a server restarts."""
 
     def __init__(self, passing: Passing, sessions: McpSessions) -> None:
         self._passing, self._sessions = passing, sessions
@@ -27,13 +28,13 @@ class Watching:
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
 
     async def watch(self, uri: str) -> None:
-        """Have the server whose resource it is tell of changes, as far as it does. Raises MCPError for a URI that is too long."""
+        """Subscribe to a resource, if its server supports it. Raises MCPError for a URI that is too long."""
         async with self._turn(uri):
             if uri not in self._watched and await self._ask(uri, "resources/subscribe"):
                 self._watched.add(uri)
 
     async def watch_all(self, session: McpSession) -> None:
-        """What a session has subscribed to, perhaps at another front door, or before this process was there."""
+        """Watch the subscriptions of a session, perhaps made at another front door, or before this process began."""
         for uri in session.subscriptions:
             if not is_own(uri):
                 with suppress(StoreUnavailableError, MCPError):
@@ -41,16 +42,12 @@ class Watching:
 
     @asynccontextmanager
     async def looked_after(self, every_s: float = _LOOK_S) -> AsyncGenerator[None]:
-        """Until the block ends, what no session has any more is left: sessions expire, and are closed at other front doors."""
-        looking = asyncio.create_task(self._look_after(every_s), name="resources that no session has any more")
-        try:
+        """Unsubscribe from resources without a session until the block ends: sessions expire, and are closed at other front doors."""
+        async with beside("resources that no session has any more", self._look_after(every_s)):
             yield
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
 
     async def leave(self, uri: str) -> None:
-        """A client has unsubscribed: with the last one the server need not tell of it any more."""
+        """Unsubscribe from a resource, if no client is subscribed to it."""
         async with self._turn(uri):
             if uri not in self._watched or self._listening[uri] or await self._sessions.is_subscribed(uri):
                 return
@@ -58,7 +55,7 @@ class Watching:
             await self._ask(uri, "resources/unsubscribe")
 
     async def leave_all(self, session: McpSession) -> None:
-        """A session is closed."""
+        """Leave the subscriptions of a closed session."""
         await self._leave_each(session.subscriptions)
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Streamable HTTP of the revisions with sessions. Nothing of a session stays in this process: any front door goes on with it."""
+"""Streamable HTTP of the revisions with sessions. This process keeps no state of a session, so any front door can go on with it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Send
 
+from api.json_object import JsonObject
 from api.mcp.calls.request_state import RequestStates
 from api.mcp.calls.underway import Underway
 from api.mcp.kept_sessions import ClientSessions
@@ -31,7 +32,7 @@ from api.ports import CallMessages, McpSessions
 from toolagent_service.contracts.mcp import McpSession
 
 _COMMIT_S = 1.0
-"""What is not answered by then becomes a stream, with an id by which the client can go on."""
+"""After this time, an answer becomes a stream, with an id by which the client can go on."""
 
 _LARGEST_CLIENT = 65_536
 
@@ -52,7 +53,7 @@ class SessionDoor:
         self._server, self._options, self._table, self._sessions = server, options, table, sessions
         self._messages, self._underway, self._resuming, self._stopping = messages, underway, resuming, stopping
         self._states = states
-        self._running: dict[tuple[str, str], asyncio.Task[dict[str, JsonValue]]] = {}
+        self._running: dict[tuple[str, str], asyncio.Task[JsonObject]] = {}
 
     async def post(self, request: Request, body: JsonValue, send: Send) -> None:
         """Raises RpcRefusal, StoreUnavailableError."""
@@ -73,7 +74,7 @@ class SessionDoor:
                 await Response(status_code=202)(request.scope, request.receive, send)
 
     async def get(self, request: Request, send: Send) -> None:
-        """What happens without having been asked for; or, after `Last-Event-ID`, the rest of a stream. Raises RpcRefusal."""
+        """Streams notifications; with `Last-Event-ID`, the rest of an earlier stream. Raises RpcRefusal."""
         if not check_accept_headers(request)[1]:
             raise no_request("Accept: text/event-stream is expected.", HTTPStatus.NOT_ACCEPTABLE)
         session = await self._session(request)
@@ -81,14 +82,14 @@ class SessionDoor:
         await self._resuming.run(session, request.headers.get(LAST_EVENT_HEADER), stream, self._stopping)
 
     async def delete(self, request: Request, send: Send) -> None:
-        """The session is closed; calls that it made go on. Raises RpcRefusal."""
+        """Close the session. Its calls go on. Raises RpcRefusal."""
         session = await self._session(request)
         await self._sessions.close(session.session_id)
         await Response(status_code=200)(request.scope, request.receive, send)
         await self._resuming.leave(session)
 
     async def close(self) -> None:
-        """The service stops and answers no request any more. Calls go on, and their clients ask for the rest."""
+        """Stop answering requests. Calls go on, and their clients ask for the rest."""
         works = [*self._running.values()]
         for work in works:
             work.cancel()
@@ -102,7 +103,7 @@ class SessionDoor:
         connection = connection_of(blank)
         answer, headers = await answer_of(self._server, one, connection, self._options), dict[str, str]()
         if "result" in answer:
-            client = cast("dict[str, JsonValue]", message.params or {})
+            client = cast("JsonObject", message.params or {})
             session = await self._sessions.open(connection.protocol_version, client)
             headers[SESSION_HEADER] = session.session_id
         await _json(answer, headers)(request.scope, request.receive, send)
@@ -122,12 +123,12 @@ class SessionDoor:
             return
         await one.prime()
         async with self._noted(own, visit.call_id):
-            # A client that goes does not cancel its request. It comes again for the rest, or does not.
+            # A client that goes away does not cancel its request: it may ask for the rest.
             answer = await stream.follow(work, self._stopping)
             if answer is not None:
                 await stream.write(Event(answer))
             elif visit.call_id is None:
-                # Of what is no call, no client can ask for the rest.
+                # Without a call, the client cannot ask for the rest.
                 work.cancel()
             if not stream.has_begun:
                 raise ending(message.id)
@@ -135,7 +136,7 @@ class SessionDoor:
 
     @asynccontextmanager
     async def _noted(self, own: tuple[str, str], call_id: str | None) -> AsyncGenerator[None]:
-        """While it goes on, any front door can cancel it."""
+        """Note a call until the block ends, so that any front door can cancel it."""
         if call_id is None:
             yield
             return
@@ -156,7 +157,7 @@ class SessionDoor:
             self._underway.cancel_soon(call_id)
 
     async def _answered(self, session: McpSession, message: JSONRPCResponse | JSONRPCError) -> None:
-        """The answer to a question of a call; one that was not asked in this session is left aside."""
+        """Takes the answer to a question of a call. Questions of other sessions are ignored."""
         question = question_of(message.id, session, self._states)
         if question is None:
             return

@@ -1,4 +1,4 @@
-"""Server-sent events of the older revision, and ids by which a client goes on after a break, whatever process it reaches."""
+"""Server-sent events of the older revision, with ids by which a client can go on at any process."""
 
 import asyncio
 import json
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pydantic import JsonValue
 from starlette.types import Receive, Send
 
+from api.json_object import JsonObject
 from api.mcp.calls.request_state import RequestStates
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ _HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class CallPoint:
-    """A place in what a request hears of its call: all messages up to `position` were told."""
+    """A position in the messages of a request's call: those up to `position` were told."""
 
     session_id: str
     call_id: str
@@ -42,28 +42,28 @@ class CallPoint:
 
     @classmethod
     def of(cls, event_id: str, states: RequestStates) -> "CallPoint | None":
-        """None for what is no such id, or none that this service has sealed."""
+        """None for an id of another kind, or that this service has not sealed."""
         parts = states.opened_as("event", event_id) if len(event_id) <= _LONGEST_ID else None
         return cls(*parts) if parts is not None else None
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`message` is None for the one that only carries an id."""
+    """`message` is None for an event that only has an id."""
 
-    message: dict[str, JsonValue] | None
+    message: JsonObject | None
     event_id: str | None = None
 
     def written(self) -> bytes:
-        data = json.dumps(self.message, ensure_ascii=False, separators=(",", ":")) if self.message is not None else ""
         head = f"id: {self.event_id}\n" if self.event_id else ""
-        return (
-            f"{head}retry: {_RETRY_MS}\ndata: \n\n".encode() if self.message is None else f"{head}event: message\ndata: {data}\n\n".encode()
-        )
+        if self.message is None:
+            return f"{head}retry: {_RETRY_MS}\ndata: \n\n".encode()
+        data = json.dumps(self.message, ensure_ascii=False, separators=(",", ":"))
+        return f"{head}event: message\ndata: {data}\n\n".encode()
 
 
 class EventStream:
-    """An answer that is written event by event, from its first event on. A client that has gone misses nothing that it cannot ask for."""
+    """An answer written event by event. A client that has gone can ask for the rest."""
 
     def __init__(self, receive: Receive, send: Send, headers: Mapping[str, str], *, ping_s: float = _PING_S) -> None:
         self._receive, self._send, self._ping_s = receive, send, ping_s
@@ -75,11 +75,11 @@ class EventStream:
     async def write(self, event: Event) -> None:
         is_large = event.message is not None and "method" not in event.message
         async with self._turn:
-            # A result may have megabytes; what is said before it is short.
+            # Only a result may have megabytes.
             await self._put(await asyncio.to_thread(event.written) if is_large else event.written())
 
     async def follow(self, work: asyncio.Future[T], stopping: asyncio.Event) -> T | None:
-        """The end of the work; None where the client goes before, or the service stops. The connection is kept alive meanwhile."""
+        """The result of the work; None if the client goes or the service stops before. Keeps the connection alive."""
         gone, stopped = asyncio.ensure_future(self._watched()), asyncio.ensure_future(stopping.wait())
         try:
             while not work.done() and not gone.done() and not stopped.done():

@@ -1,4 +1,4 @@
-"""One request of a session: the SDK's handlers run it. Its answer is JSON, or a stream once there is something to tell before."""
+"""One request of a session, run by the SDK's handlers. Its answer is JSON, or a stream if there are messages before it."""
 
 import asyncio
 import json
@@ -19,9 +19,10 @@ from mcp.shared.jsonrpc_dispatcher import progress_token_from_params
 from mcp.shared.message import ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
 from mcp_types import ErrorData, JSONRPCRequest
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 from starlette.requests import Request
 
+from api.json_object import JsonObject
 from api.mcp.calls.following import request_of
 from api.mcp.calls.request_state import RequestStates
 from api.mcp.sessions.events import CallPoint, Event, EventStream
@@ -32,14 +33,14 @@ from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.mcp import McpSession
 
 _CANCELLED = ErrorData(code=-32_800, message="Request cancelled")
-"""The older revision ends a stream with an answer, also that of a request that was cancelled."""
+"""The answer to a cancelled request: in the older revision, an answer ends each stream."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class SessionRequest:
-    """The SDK's `DispatchContext` of a request: what handlers say goes to its stream."""
+    """The SDK's `DispatchContext` of a request. Messages of handlers go to its stream."""
 
     message: JSONRPCRequest
     session: McpSession
@@ -64,7 +65,7 @@ class SessionRequest:
 
     @property
     def point(self) -> CallPoint | None:
-        """How far the client has heard of its call; None before there is one."""
+        """The position of the client in the messages of its call; None before there is a call."""
         if self.visit.call_id is None:
             return None
         token = progress_token_from_params(self.message.params)
@@ -89,7 +90,7 @@ class SessionRequest:
         opts: CallOptions | None = None,  # noqa: ARG002 - as the SDK calls it
     ) -> None:
         await self.prime()
-        told: dict[str, JsonValue] = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
+        told: JsonObject = {"jsonrpc": "2.0", "method": method, "params": dict(params or {})}
         await self.stream.write(Event(told, self._event_id))
 
     async def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
@@ -100,25 +101,25 @@ class SessionRequest:
 
     async def ask(self, question: CallMessage) -> bool:
         await self.prime()
-        # Who goes on after this event has the question.
+        # A client that goes on after this event has got the question.
         self.visit.position = max(self.visit.position, question.position)
         await self.stream.write(Event(question_message(question, self.session, self.states), self._event_id))
         return True
 
     async def prime(self) -> None:
-        """An id before there is anything to tell, so that a client whose connection breaks can go on."""
+        """Send an id before the first message, so that a client whose connection breaks can go on."""
         if not self.stream.has_begun and (point := self.point) is not None:
             await self.stream.write(Event(None, point.at(0).event_id(self.states)))
 
 
-def question_message(question: CallMessage, session: McpSession, states: RequestStates) -> dict[str, JsonValue]:
-    """A request for the client. Its id says which question of which call the answer is for, sealed for this session."""
+def question_message(question: CallMessage, session: McpSession, states: RequestStates) -> JsonObject:
+    """A question as a request to the client. Its id seals the call and the question for this session."""
     asked_as = states.sealed_as("question", session.session_id, question.call_id, question.position)
     return {"jsonrpc": "2.0", "id": asked_as, **request_of(question)}
 
 
 def question_of(response_id: str | int | None, session: McpSession, states: RequestStates) -> tuple[str, int] | None:
-    """The call and the position of the question that a response is for; None where it was not asked in this session."""
+    """The call and the position of the question of a response; None if it was not asked in this session."""
     parts = states.opened_as("question", str(response_id))
     if parts is None or parts[0] != session.session_id:
         return None
@@ -127,14 +128,12 @@ def question_of(response_id: str | int | None, session: McpSession, states: Requ
 
 
 def connection_of(session: McpSession) -> Connection:
-    """What the SDK keeps of a client, made anew for each request."""
+    """The SDK's connection of a client, created for each request."""
     client = session.client
     return Connection.from_envelope(session.protocol_version, client.get("clientInfo"), client.get("capabilities"))
 
 
-async def answer_of(
-    server: Server[Any], one: SessionRequest, connection: Connection, options: InitializationOptions
-) -> dict[str, JsonValue]:
+async def answer_of(server: Server[Any], one: SessionRequest, connection: Connection, options: InitializationOptions) -> JsonObject:
     """The JSON-RPC message that answers a request."""
     put_visit(one.request.scope, one.visit)
     runner = ServerRunner(server, connection, {}, init_options=options)
@@ -147,11 +146,11 @@ async def answer_of(
         return error_message(one.message.id, ErrorData(code=-32_603, message="The database does not answer now; ask again."))
     except (MCPError, ValidationError) as error:
         return error_message(one.message.id, error_of(error))
-    except Exception as error:  # noqa: BLE001 - what we got wrong is answered like everything else, and logged
+    except Exception as error:  # noqa: BLE001 - our faults are logged, and answered like other errors
         _log.exception("mcp_request_failed", method=one.message.method)
         return error_message(one.message.id, error_of(error))
 
 
 def id_text(request_id: str | int) -> str:
-    """As the database has it: 1 and "1" are two ids."""
+    """The id as the database has it. 1 and "1" are two ids."""
     return json.dumps(request_id)

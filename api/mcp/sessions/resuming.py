@@ -1,4 +1,4 @@
-"""GET of a session: the rest of a request's stream after a break, or what the client hears without having asked."""
+"""GET of a session: the rest of a request's stream after a break, or notifications of changes."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,8 +8,8 @@ from http import HTTPStatus
 import anyio
 from mcp.server.subscriptions import ResourceUpdated, ServerEvent
 from mcp_types import INVALID_PARAMS, ErrorData
-from pydantic import JsonValue
 
+from api.json_object import JsonObject
 from api.mcp.calls.answers import Answers
 from api.mcp.calls.following import Followed, Following
 from api.mcp.calls.request_state import RequestStates
@@ -29,10 +29,10 @@ from toolagent_service.contracts.mcp import McpSession
 
 _MOST_UPDATES = 64
 _MOST_STANDING = 1024
-"""Streams without a request, as many as the SDK allows of the newer revision."""
+"""The most streams of notifications, as many as the SDK allows in the newer revision."""
 
 _LOOKED_S = 15.0
-"""How often an open stream looks whether its session is there, which counts as use."""
+"""How often an open stream looks whether its session exists, which counts as use."""
 
 
 class Resuming:
@@ -53,9 +53,9 @@ class Resuming:
         self._standing_streams = 0
 
     async def run(self, session: McpSession, last_event_id: str | None, stream: EventStream, stopping: asyncio.Event) -> None:
-        """Until there is no more, the client goes, the session is closed, or the service stops.
+        """Stream until there is no more, the client goes, the session is closed, or the service stops.
 
-        Raises RpcRefusal for an event id that is not the session's, and where too many streams stand open.
+        Raises RpcRefusal for an event id of another session, and if too many streams are open.
         """
         point = CallPoint.of(last_event_id, self._states) if last_event_id else None
         if point is not None and point.session_id != session.session_id:
@@ -82,11 +82,11 @@ class Resuming:
         await stream.end()
 
     async def leave(self, session: McpSession) -> None:
-        """It is closed: what it alone has subscribed to is not watched any more."""
+        """Leave the subscriptions of a closed session."""
         await self._watching.leave_all(session)
 
     async def _while_open(self, session_id: str, work: "asyncio.Task[None]") -> None:
-        """Until the work ends, or its session is not there any more."""
+        """Returns when the work ends, or its session is closed."""
         while not (await asyncio.wait((work,), timeout=_LOOKED_S))[0]:
             with suppress(StoreUnavailableError):
                 if await self._sessions.get(session_id) is None:
@@ -94,7 +94,7 @@ class Resuming:
         work.result()
 
     async def _rest(self, session: McpSession, point: CallPoint, stream: EventStream) -> None:
-        async def tell(method: str, params: dict[str, JsonValue], position: int) -> None:
+        async def tell(method: str, params: JsonObject, position: int) -> None:
             await stream.write(Event({"jsonrpc": "2.0", "method": method, "params": params}, point.at(position).event_id(self._states)))
 
         async def ask(question: CallMessage) -> bool:
@@ -118,7 +118,7 @@ class Resuming:
     async def _standing(self, session: McpSession, last_event_id: str | None, stream: EventStream) -> None:
         async with self._changes.heard() as (standing, now), anyio.create_task_group() as tasks:
             seen = Standing.of(last_event_id) if last_event_id else None
-            # What a client that comes back has seen of versions is not known.
+            # It is not known which versions a returning client has seen.
             known, versions = (seen, None) if seen else (standing, now)
             await stream.write(Event(None, known.event_id))
             tasks.start_soon(self._updates, session.session_id, stream)
@@ -131,7 +131,7 @@ class Resuming:
                 known, versions = standing, now
 
     async def _updates(self, session_id: str, stream: EventStream) -> None:
-        """Of resources of registered servers; what is said while no client listens is not kept."""
+        """Tell of changed resources of registered servers. Changes while no client listens are not kept."""
         updated: asyncio.Queue[str] = asyncio.Queue(_MOST_UPDATES)
 
         def hear(event: ServerEvent) -> None:
@@ -150,19 +150,14 @@ class Resuming:
 
 def _told(
     before: Standing, standing: Standing, session: McpSession, versions: Mapping[str, str] | None, now: Mapping[str, str]
-) -> list[dict[str, JsonValue]]:
-    """What a client is told that knew another state; of what it subscribed to it is told all when it is not known what it has seen."""
-    methods: list[str] = []
-    if before.catalog != standing.catalog:
-        methods += ["notifications/tools/list_changed", "notifications/resources/list_changed"]
-    if before.groups != standing.groups:
-        methods.append("notifications/prompts/list_changed")
-    told: list[dict[str, JsonValue]] = [{"jsonrpc": "2.0", "method": method} for method in methods]
+) -> list[JsonObject]:
+    """The notifications for a client that knew another state. Without known `versions`, all subscribed tools count as changed."""
+    lists = ["tools", "resources"] if before.catalog != standing.catalog else []
+    lists += ["prompts"] if before.groups != standing.groups else []
+    told: list[JsonObject] = [{"jsonrpc": "2.0", "method": f"notifications/{one}/list_changed"} for one in lists]
     ids = [uri.removeprefix(TOOL_URI) for uri in session.subscriptions if uri.startswith(TOOL_URI)]
-    changed = [one for one in ids if versions is None or versions.get(one) != now.get(one)]
-    updated: list[dict[str, JsonValue]] = [_updated(f"{TOOL_URI}{one}") for one in changed]
-    return told + updated
+    return told + [_updated(f"{TOOL_URI}{one}") for one in ids if versions is None or versions.get(one) != now.get(one)]
 
 
-def _updated(uri: str) -> dict[str, JsonValue]:
+def _updated(uri: str) -> JsonObject:
     return {"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}}

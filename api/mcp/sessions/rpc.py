@@ -1,4 +1,4 @@
-"""JSON-RPC as it goes over HTTP: bodies in, answers out, errors with their status."""
+"""JSON-RPC over HTTP: bodies, answers, and errors with their status."""
 
 import json
 from collections.abc import Mapping
@@ -27,20 +27,19 @@ VERSION_HEADER = "mcp-protocol-version"
 LAST_EVENT_HEADER = "last-event-id"
 
 LONGEST_ID = 200
-"""Of the id of a request and of its `progressToken`, in characters as they are written in JSON."""
+"""Characters of a request's id, and of its `progressToken`, when written in JSON."""
 
 
 class RpcRefusal(Exception):
-    """A request that is no message of MCP, or of no session that there is. `request_id` is that of the message, where it has one."""
+    """A request that is not a message of MCP, or has an unknown session. `request_id` is that of the message, if it has one."""
 
     def __init__(self, status: HTTPStatus, code: int, message: str, request_id: str | int | None = None, data: JsonValue = None) -> None:
         super().__init__(message)
         self.status, self.request_id = status, request_id
         self.error = ErrorData(code=code, message=message, data=data)
 
-    def response(self, headers: Mapping[str, str] | None = None) -> Response:
-        told = {"jsonrpc": "2.0", "id": self.request_id, "error": self.error.model_dump(mode="json", exclude_none=True)}
-        return Response(json.dumps(told), self.status, headers, "application/json")
+    def response(self) -> Response:
+        return Response(json.dumps(error_message(self.request_id, self.error)), self.status, media_type="application/json")
 
 
 def not_json(reason: str) -> RpcRefusal:
@@ -52,12 +51,12 @@ def no_request(reason: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, request
 
 
 def ending(request_id: str | int | None = None) -> RpcRefusal:
-    """The service stops before there is an answer, and a stream has not begun."""
+    """The refusal if the service stops before an answer, or its stream, has begun."""
     return RpcRefusal(HTTPStatus.SERVICE_UNAVAILABLE, INTERNAL_ERROR, "The service is stopping; send the request again.", request_id)
 
 
 def require_one_revision(header: str | None, body: JsonValue) -> None:
-    """Raises RpcRefusal for a revision that there is not, and for one of 2026-07-28 in the body alone."""
+    """Raises RpcRefusal for an unknown revision, and for one of 2026-07-28 in the body alone."""
     message: Mapping[str, JsonValue] = body if isinstance(body, dict) else {}
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -69,14 +68,14 @@ def require_one_revision(header: str | None, body: JsonValue) -> None:
     if header is not None and header not in {*MODERN_PROTOCOL_VERSIONS, *HANDSHAKE_PROTOCOL_VERSIONS} and said in {None, header}:
         modern, older = ", ".join(MODERN_PROTOCOL_VERSIONS), ", ".join(HANDSHAKE_PROTOCOL_VERSIONS)
         told = f"{VERSION_HEADER}: there is no such revision here. There are {modern}, and with a session (`initialize`) {older}."
-        # As in `server/discover`: those that need no session.
+        # As in `server/discover`, only those without sessions are named.
         data: JsonValue = {"supported": [*MODERN_PROTOCOL_VERSIONS], "requested": header[:LONGEST_ID]}
         raise RpcRefusal(HTTPStatus.BAD_REQUEST, UNSUPPORTED_PROTOCOL_VERSION, told, request_id, data)
 
 
 def message_of(body: JsonValue) -> JSONRPCMessage:
     """Raises RpcRefusal."""
-    # The SDK takes a request without a valid id for a notification.
+    # The SDK would read a request with an invalid id as a notification.
     if isinstance(body, dict) and "method" in body and "id" in body and as_request_id(body["id"]) is None:
         raise no_request("id: a text or an integer is expected.")
     try:
@@ -87,7 +86,7 @@ def message_of(body: JsonValue) -> JSONRPCMessage:
     if isinstance(message, JSONRPCRequest):
         token = progress_token_from_params(message.params)
         for name, said, request_id in (("id", message.id, None), ("params._meta.progressToken", token, message.id)):
-            # So the database and the ids of events have it.
+            # They are kept in the database and in the ids of events.
             if len(json.dumps(said)) > LONGEST_ID:
                 raise no_request(f"{name}: it has more than {LONGEST_ID} characters when written in JSON.", request_id=request_id)
     return message
@@ -97,10 +96,10 @@ def result_message(request_id: str | int, result: Mapping[str, JsonValue]) -> di
     return {"jsonrpc": "2.0", "id": request_id, "result": dict(result)}
 
 
-def error_message(request_id: str | int, error: ErrorData) -> dict[str, JsonValue]:
+def error_message(request_id: str | int | None, error: ErrorData) -> dict[str, JsonValue]:
     return {"jsonrpc": "2.0", "id": request_id, "error": error.model_dump(mode="json", exclude_none=True)}
 
 
 def error_of(failure: Exception) -> ErrorData:
-    """What may be told of it; the log has the rest."""
+    """The error without details that only the log may have."""
     return handler_exception_to_error_data(failure) or ErrorData(code=INTERNAL_ERROR, message="Something went wrong in the service.")

@@ -51,7 +51,7 @@ class Audit(Protocol):
     """Receives an entry for each run."""
 
     def note(self, entry: AuditEntry) -> None:
-        """Records the entry, whose parameters and command are masked (`toolagent.core.calls.masking`). Raises nothing: a full disk is logged."""
+        """Records an entry with masked parameters and command (`toolagent.core.calls.masking`). Raises nothing: a full disk is logged."""
         ...
 
 
@@ -103,7 +103,7 @@ class AuditLog:
             return _page(self._files_now(opened), tool_id, since, limit)
 
     def _files_now(self, opened: ExitStack) -> list[BinaryIO]:
-        """The files, the newest first. Holds the rotation while it opens them; files that are rotated later stay readable by their handles."""
+        """The files, the newest first. Nothing rotates while they are opened; later, handles stay readable."""
         files: list[BinaryIO] = []
         self._handler.acquire()
         try:

@@ -126,7 +126,7 @@ class LocalRuntime:
         await self._http.forget(server.way.endpoint)
 
     async def _end_if_deaf(self, server: Launched, source: LocalSource, failure: CallFailed) -> None:
-        """Ends a tool that lives but accepts no connections: it would fail every call. A call cannot tell, because the forwarder accepts."""
+        """Ends a tool that lives but accepts no connections, which would fail every call. Calls cannot tell: the forwarder accepts."""
         if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
             return
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""The tools that a server lists: bounded, and what is wrong with them as data."""
+"""Lists a server's tools within bounds, and reports faulty ones as data."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ _HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempo
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """As the server says it. Its hints are promises that it makes of itself: only who trusts the server may go by them."""
+    """A tool as the server describes it. The server's hints about itself count only if the server is trusted."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ class ListedTool:
 
 @dataclass(frozen=True, slots=True)
 class ListingFault:
-    """What was left out, and why. `name` is empty where it is the listing itself that ended early."""
+    """A tool that was left out, and why. `name` is empty if the listing itself ended early."""
 
     name: str
     reason: str
@@ -47,10 +47,10 @@ class ListingFault:
 
 @dataclass(slots=True)
 class Listing:
-    """In the server's order; of tools of one name the first."""
+    """The tools in the server's order; of several with one name, the first."""
 
     revision: Revision | None = None
-    """Of the protocol that the server was found to speak, which is tried first from then on; None where nothing is to be remembered."""
+    """The protocol revision that the server speaks, which later connections try first; None if it need not be remembered."""
     tools: list[ListedTool] = field(default_factory=list[ListedTool])
     faults: list[ListingFault] = field(default_factory=list[ListingFault])
 
@@ -59,7 +59,7 @@ class Listing:
 
 
 async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
-    """All pages, up to the bounds, without `secrets`. Raises MCPError when not even the first can be had."""
+    """Reads all pages, up to the bounds, and masks `secrets`. Raises MCPError if the first page fails."""
     found = Listing()
     cursor: str | None = None
     seen: set[str] = set()
@@ -79,7 +79,7 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
             return found
         if not await _taken(page.get("tools"), found):
             return found
-        # As the server wrote it: it is sent back, and shown to no caller.
+        # The unmasked cursor: it is sent back to the server, and shown to no caller.
         following = told.get("nextCursor")
         if following is None:
             return found
@@ -92,12 +92,12 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
 
 
 def _shown(page: dict[str, Any], secrets: Sequence[str]) -> tuple[dict[str, JsonValue], int]:
-    """The page without secrets, and its size. Blocks."""
+    """The page with its secrets masked, and its size. Blocks."""
     return cast("dict[str, JsonValue]", masked(page, secrets)), len(json.dumps(page))
 
 
 async def _taken(tools: JsonValue, found: Listing) -> bool:
-    """Whether there is room for more."""
+    """Adds the tools of a page. Returns whether there is room for more."""
     if not isinstance(tools, list):
         found.leave_out("", "`tools` of the server's answer is no list.")
         return False
@@ -145,7 +145,7 @@ def _hints(told: dict[str, JsonValue]) -> McpHints:
 
 
 def _schema(told: JsonValue, *, is_needed: bool) -> tuple[JsonSchema | None, str]:
-    """The schema, and why it is not taken."""
+    """The schema, and why it is refused, else empty."""
     if told is None and not is_needed:
         return None, ""
     if not isinstance(told, dict):

@@ -1,4 +1,4 @@
-"""Servers that ask before they answer (2026-07-28): the request is sent again with the answers, until there is a result."""
+"""For servers that ask questions before they answer (2026-07-28): sends the request again with the answers, until there is a result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,14 +15,14 @@ from toolagent.core.texts import well_formed, well_formed_value
 _MOST_ROUNDS = 32
 _MOST_AT_ONCE = 16
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
-"""Before a server is asked again that asked nothing."""
+"""Pauses before the request is sent again, if the server wants more input without a question."""
 
 Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Sends the request with these parameters besides its own, and returns the result. Raises MCPError."""
 
 
 async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
-    """The result that is none but a result. Raises MCPError: also where the caller does not answer what it must."""
+    """The final result. Raises MCPError, also if the caller does not answer a question."""
     more: dict[str, Any] = {}
     pause_s = _PAUSE_S
     for _ in range(_MOST_ROUNDS):

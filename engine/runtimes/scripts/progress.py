@@ -20,7 +20,7 @@ class _Told(BaseModel):
 
 
 class ProgressLines:
-    """Reads stderr as it arrives. Reports only the last of several lines that arrive together: scripts may write faster than people read."""
+    """Reads stderr as it arrives. Of lines that arrive together it reports only the last: scripts may write faster than people read."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress

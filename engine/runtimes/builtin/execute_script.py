@@ -103,7 +103,7 @@ def tool(_options: BuiltinOptions) -> BuiltinTool:
 async def run(arguments: Arguments, context: ToolContext) -> Result:
     """Raises CallFailed (`unavailable`) if there is no host to execute the script; all other failures are results."""
     if context.scripts is None:
-        raise CallFailed(ErrorType.UNAVAILABLE, "Scripts are executed by a host, and this is none.")
+        raise CallFailed(ErrorType.UNAVAILABLE, "Only hosts execute scripts, and this process is not a host.")
     try:
         reply = await _execute(arguments, context, context.scripts)
         return Result(success=True, outputData=_object(reply), logs=reply.logs)
@@ -156,5 +156,5 @@ def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:
 def _object(reply: ScriptReply) -> dict[str, JsonValue]:
     if isinstance(reply.output, dict):
         return reply.output
-    message = "The script wrote JSON on stdout that is no object; `outputData` is one."
+    message = "The script wrote JSON on stdout that is not an object, which `outputData` must be."
     raise ScriptFailure(ScriptErrorKind.OUTPUT, message, {"stdout": json.dumps(reply.output)[:2000]}, logs=reply.logs, ran=True)

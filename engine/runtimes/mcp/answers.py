@@ -35,7 +35,7 @@ def answer_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
     if result.is_error:
         text = masked_text("\n".join(block.text for block in result.content if isinstance(block, TextContent)), secrets)
         raise CallFailed(
-            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool says that it failed, and not why.", {"is_error": True}
+            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool reports a failure without a reason.", {"is_error": True}
         )
     told: list[JsonValue] = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
     blocks = cast("list[Block]", well_formed_value(masked(told, secrets)))
@@ -50,7 +50,7 @@ def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
     try:
         written = json.dumps(output, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
-        message = "The tool's answer holds a number that is none, or too large for a JSON number of double precision."
+        message = "The tool's answer holds a number that is not finite, or too large for a JSON number of double precision."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message) from error
     if (size := len(written.encode(errors="replace"))) > max_bytes:
         message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."

@@ -70,7 +70,7 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
         except MCPError as error:
             if cursor is None:
                 raise
-            found.leave_out("", f"The next page could not be had: {masked_text(error.message, secrets)}")
+            found.leave_out("", f"The next page could not be read: {masked_text(error.message, secrets)}")
             return found
         page, length = await asyncio.to_thread(_shown, told, secrets)
         size += length
@@ -84,7 +84,7 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
         if following is None:
             return found
         if not isinstance(following, str) or len(following) > _LONGEST_CURSOR or following in seen:
-            found.leave_out("", "The server names a next page that it has given already, or that is none; the listing ends there.")
+            found.leave_out("", "The server repeats a next page, or names an invalid one; the listing ends there.")
             return found
         seen.add(cursor := following)
     found.leave_out("", f"The server has more than {_MOST_PAGES} pages of tools; the others are left out.")
@@ -99,7 +99,7 @@ def _shown(page: dict[str, Any], secrets: Sequence[str]) -> tuple[dict[str, Json
 async def _taken(tools: JsonValue, found: Listing) -> bool:
     """Adds the tools of a page. Returns whether there is room for more."""
     if not isinstance(tools, list):
-        found.leave_out("", "`tools` of the server's answer is no list.")
+        found.leave_out("", "`tools` of the server's answer is not a list.")
         return False
     names = {tool.name for tool in found.tools}
     for told in tools:
@@ -120,7 +120,7 @@ async def _taken(tools: JsonValue, found: Listing) -> bool:
 def _tool(told: JsonValue, found: Listing) -> ListedTool | None:
     name = told.get("name") if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or name != well_formed(name):
-        found.leave_out(json.dumps(name)[:_SHOWN], f"Its name is no text of 1 to {_LONGEST_NAME} characters.")
+        found.leave_out(json.dumps(name)[:_SHOWN], f"Its name is not a text of 1 to {_LONGEST_NAME} characters.")
         return None
     schemas: list[JsonSchema | None] = []
     for key, is_needed in (("inputSchema", True), ("outputSchema", False)):

@@ -36,7 +36,7 @@ async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
         else:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-    raise MCPError(code=STRANGE, message=f"The server asked for more {_MOST_ROUNDS} times, and did not come to a result.")
+    raise MCPError(code=STRANGE, message=f"The server asked for more {_MOST_ROUNDS} times without a result.")
 
 
 async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, JsonValue]:
@@ -50,7 +50,7 @@ async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, Js
 def _question(key: str, asked: object) -> Asked:
     method = cast("dict[str, Any]", asked).get("method") if isinstance(asked, dict) else None
     if not isinstance(method, str) or method not in ANSWER_OF:
-        raise MCPError(code=STRANGE, message=f"The server asked what is no question of the protocol: {str(method)[:100]}")
+        raise MCPError(code=STRANGE, message=f"The server asked a question that the protocol does not have: {str(method)[:100]}")
     params = cast("dict[str, Any]", asked).get("params")
     told = well_formed_value(cast("dict[str, JsonValue]", params) if isinstance(params, dict) else {})
     return Asked(method, cast("dict[str, JsonValue]", told), well_formed(key))

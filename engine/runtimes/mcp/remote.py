@@ -219,7 +219,7 @@ def mute(name: str, waited_s: float, log: str) -> StartFailed:
 
 def strange(name: str, said: str, log: str) -> StartFailed:
     """The server's answer is not MCP."""
-    message = f"The MCP server of {name!r} answered `initialize` with what is no such answer: {said[:_TOLD_CHARACTERS]}"
+    message = f"The MCP server of {name!r} answered `initialize` with something else: {said[:_TOLD_CHARACTERS]}"
     return StartFailed(ErrorType.UNAVAILABLE, message, {"stderr": log})
 
 

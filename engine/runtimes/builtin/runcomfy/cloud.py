@@ -201,7 +201,7 @@ def _read(adapter: TypeAdapter[T], answer: Answer, value: JsonValue) -> T:
 
 
 def _garbage(answer: Answer, outcome: Literal["failed", "unknown"] = "failed") -> CallFailed:
-    message = "RunComfy answered with what is not an answer of its server API."
+    message = "RunComfy's answer does not follow its server API."
     return CallFailed(ErrorType.UNAVAILABLE, message, {**answer.facts, "cause": "garbage"}, outcome)
 
 

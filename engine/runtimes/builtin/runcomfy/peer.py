@@ -50,7 +50,7 @@ class Peer:
         self.destinations = Destinations((host,), setting=URL_SETTING)
 
     def client(self, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
-        """To be closed."""
+        """A client, which the caller closes."""
         inner = httpx.AsyncHTTPTransport(verify=usual_tls(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
         return peer_client(
             PinnedTransport(self.destinations, inner),

@@ -80,7 +80,7 @@ def _node(node: JsonValue, path: str) -> tuple[str, Prompt]:
         # ComfyUI's editor saves lists: only the node's code tells which value is which input.
         raise NotAWorkflow(
             f"{path}.inputs",
-            "inputs are an object of values by name. A workflow that ComfyUI's editor saved is to be exported as API format",
+            "inputs are an object of values by name. Export a workflow of ComfyUI's editor in API format",
         )
     return str(node_id), {"class_type": kind, "inputs": inputs}
 

@@ -153,7 +153,7 @@ class Flow(OAuthClientProvider):
             response = await self._answer(await self._refresh_token())
             # RFC 6749, 5.2. Any other status may come from a gateway.
             if response.status_code in (_REFUSED, _UNAUTHORIZED):
-                raise login_required(f"The authorization server renews no more ({response.status_code}).")
+                raise login_required(f"The authorization server does not renew the token any more ({response.status_code}).")
             if not await self._handle_refresh_response(response):
                 raise NotSent(ErrorType.UNAVAILABLE, f"The authorization server could not renew the token ({response.status_code}).")
         except (OAuthFlowError, ValueError) as error:
@@ -290,7 +290,7 @@ def _require_token(body: bytes) -> None:
         told = OAuthToken(access_token="")
     token = told.access_token
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise OAuthTokenError("The token endpoint answered with what is no bearer token")
+        raise OAuthTokenError("The token endpoint answered without a valid bearer token")
     if abs(told.expires_in or 0) > _LONGEST_S:
         raise OAuthTokenError("The token endpoint answered with a token whose `expires_in` is no time")
 

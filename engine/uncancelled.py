@@ -1,4 +1,4 @@
-"""Waiting that a cancel does not cut short: what is waited for cannot be left half done."""
+"""Waits that a cancellation does not cut short, for work that must not be left half done."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 async def ended(work: "asyncio.Future[T]") -> asyncio.CancelledError | None:
-    """When it has, well or not; and who cancelled us meanwhile, last. It is not told."""
+    """Waits until the work has ended, in success or failure. Returns the last cancellation meanwhile, without raising it."""
     cancelled = None
     while not work.done():
         try:
@@ -19,7 +19,7 @@ async def ended(work: "asyncio.Future[T]") -> asyncio.CancelledError | None:
 
 
 async def finished(work: Awaitable[T]) -> T:
-    """Its outcome; where we are cancelled meanwhile, that, once it has ended."""
+    """The outcome of the work. If the caller was cancelled meanwhile, raises that once the work has ended."""
     task = asyncio.ensure_future(work)
     if (cancelled := await ended(task)) is not None:
         _ = task.cancelled() or task.exception()  # else asyncio would complain

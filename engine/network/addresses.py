@@ -1,4 +1,4 @@
-"""What a name resolves to, and whether that is an address of the public internet."""
+"""Resolves names, and judges addresses: public or not, this machine's own or not."""
 
 import asyncio
 import socket
@@ -8,10 +8,10 @@ from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_network
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""From a host and a port to addresses, best first. Raises OSError, or UnicodeError for what cannot be a host name."""
+"""Finds the addresses of a host and port, best first. Raises OSError, or UnicodeError if it cannot be a host name."""
 
 _THREADS = ThreadPoolExecutor(32, "resolve")
-"""Of its own: a name server that does not answer keeps a thread for half a minute, and nothing else must wait for that."""
+"""A pool for look-ups alone: a silent name server blocks a thread for half a minute, and nothing else must wait for that."""
 
 _NO_HOST = (socket.EAI_NONAME, socket.EAI_NODATA)
 
@@ -20,24 +20,24 @@ _NOT_PUBLIC = tuple(
     map(
         ip_network,
         (
-            "168.63.129.16/32",  # every machine in Azure reaches its own host there: metadata, settings, credentials
-            "192.0.0.0/24",  # of protocols; one is the metadata service of Oracle's older cloud
-            "192.88.99.0/24",  # relays to IPv6, long given up
-            "3fff::/20",  # for documents; our Python does not know it yet
+            "168.63.129.16/32",  # Azure's host service: metadata, settings, credentials
+            "192.0.0.0/24",  # protocol assignments, among them the metadata service of Oracle's older cloud
+            "192.88.99.0/24",  # deprecated 6to4 relays
+            "3fff::/20",  # documentation; this Python does not know it yet
         ),
     )
 )
 
 
 async def resolve(host: str, port: int) -> Sequence[str]:
-    """As the operating system does it, which also reads `127.1` and `2130706433` as addresses."""
+    """Resolves by the operating system, which also reads `127.1` and `2130706433` as addresses."""
     return await asyncio.get_running_loop().run_in_executor(_THREADS, _found, host, port)
 
 
 def bounded(resolve: Resolve, *, at_once: int = 4, within_s: float = 10.0) -> Resolve:
-    """The same for untrusted names: a bounded number of look-ups at once, abandoned ones included.
+    """Limits look-ups of untrusted names: `at_once` at a time, abandoned ones included.
 
-    Raises TimeoutError, an OSError, when there is no answer in `within_s` seconds.
+    Raises TimeoutError (an OSError) if there is no answer within `within_s` seconds.
     """
     places = asyncio.Semaphore(at_once)
 
@@ -60,7 +60,7 @@ def bounded(resolve: Resolve, *, at_once: int = 4, within_s: float = 10.0) -> Re
 
 
 def is_no_host(error: Exception) -> bool:
-    """Whether a look-up failed because there is no such host, and not because a name server did not answer."""
+    """Whether a look-up failed because there is no such host, not because a name server did not answer."""
     return not isinstance(error, OSError) or (isinstance(error, socket.gaierror) and error.errno in _NO_HOST)
 
 
@@ -70,7 +70,7 @@ def _found(host: str, port: int) -> Sequence[str]:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet; one that carries an IPv4 address is judged by that."""
+    """Whether the address belongs to the public internet; by the IPv4 address that it carries, if any."""
     inner = carried(address)
     if inner is not None:
         return is_public(inner)
@@ -86,7 +86,7 @@ def is_public(address: Address) -> bool:
 
 
 def is_ours(address: Address) -> bool:
-    """Whether it is one of this machine's own. Even a public one is reached locally, past every firewall."""
+    """Whether the address is this machine's own. Even a public one is reached locally, past every firewall."""
     with socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_DGRAM) as one:
         try:
             one.bind((str(address), 0))
@@ -95,14 +95,19 @@ def is_ours(address: Address) -> bool:
     return True
 
 
+def is_allowed(address: Address) -> bool:
+    """Whether untrusted requests may go there: public and not this machine's own; by the IPv4 address that it carries, if any."""
+    return is_public(address) and not is_ours(carried(address) or address)
+
+
 def is_here(address: Address) -> bool:
-    """Whether a connection to it ends at this machine; one that carries an IPv4 address is judged by that."""
+    """Whether a connection to the address ends at this machine; by the IPv4 address that it carries, if any."""
     inner = carried(address) or address
     return inner.is_loopback or is_ours(inner)
 
 
 def carried(address: Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for."""
+    """The IPv4 address that an IPv6 address carries (NAT64, IPv4-mapped, 6to4)."""
     if isinstance(address, IPv4Address):
         return None
     if address in _NAT64:

@@ -1,8 +1,8 @@
-"""HTTP clients for other servers, and the one way to read their answers: only a bounded part of an answer is in memory at a time."""
+"""HTTP clients for other servers, and the reader of their answers, which holds a bounded part in memory."""
 
 import asyncio
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from types import TracebackType
+from typing import Self
 
 import httpx
 
@@ -14,14 +14,14 @@ _LARGE_AT_ONCE = 2
 
 
 class LargeAnswer:
-    """A limit on large answers in memory at one time: others wait, partly read, within the time of their reader."""
+    """Takes one of the shared slots once an answer grows large; others wait, partly read, within the time limit of their reader."""
 
     def __init__(self, slots: asyncio.Semaphore) -> None:
         self._slots, self._holds = slots, False
 
     @staticmethod
     def slots() -> asyncio.Semaphore:
-        """To be shared by all answers that the limit counts together."""
+        """The slots that one owner shares among all its answers."""
         return asyncio.Semaphore(_LARGE_AT_ONCE)
 
     async def grown(self, size: int) -> None:
@@ -29,10 +29,10 @@ class LargeAnswer:
             await self._slots.acquire()
             self._holds = True
 
-    def __enter__(self) -> "LargeAnswer":
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._holds:
             self._slots.release()
 
@@ -46,10 +46,10 @@ def peer_client(
     max_redirects: int = 0,
     headers: dict[str, str] | None = None,
 ) -> httpx.AsyncClient:
-    """Takes nothing from the environment and keeps no cookies. To be closed with `aclose`.
+    """A client that takes nothing from the environment and keeps no cookies. The caller closes it with `aclose`.
 
-    Answers are asked for as they are, or `packed` if the peer likes; what is packed all the same is unpacked in pieces while it is read.
-    httpx bounds their heads, at 100 KiB.
+    `packed`: the peer may compress its answer. Compressed answers are unpacked in pieces while they are read, also without `packed`.
+    httpx limits heads to 100 KiB.
     """
     return httpx.AsyncClient(
         transport=transport,
@@ -65,10 +65,7 @@ def peer_client(
 
 
 async def read_at_most(response: httpx.Response, max_bytes: int, large: LargeAnswer | None = None) -> tuple[bytes, bool]:
-    """The beginning of the body, unpacked, and whether that is all of it. Raises httpx.HTTPError.
-
-    It has no bound of time: every reader sets one around it.
-    """
+    """The beginning of the unpacked body, and whether that is all of it. Sets no time limit: callers do. Raises httpx.HTTPError."""
     body = bytearray()
     async for piece in response.aiter_raw():
         if large is not None:

@@ -1,4 +1,4 @@
-"""Free ports of this machine, and which process listens on one."""
+"""Ports of this machine: free ones, and whether a process listens on one."""
 
 import contextlib
 import os
@@ -10,16 +10,16 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_port(host: str = LOOPBACK) -> int:
-    """A port that is free now. Another program may take it before it is used."""
+    """A port that is free now. Another program may take it before the caller does."""
     with socket.socket() as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
 def listens(pgid: int, port: int) -> bool:
-    """Whether a process of the group listens on the port; True when that cannot be seen on this machine."""
+    """Whether a process of the group listens on the port; True if this machine does not show it."""
     try:
-        # Mostly its leader does; looking through all processes of the machine takes longer.
+        # First the leader, which usually listens: looking through all processes takes longer.
         with contextlib.suppress(psutil.NoSuchProcess):
             if _listens(psutil.Process(pgid), port):
                 return True

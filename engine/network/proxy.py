@@ -1,4 +1,4 @@
-"""The way out of a sandbox: a proxy on a unix socket that lets through to the hosts of one run, and to public addresses."""
+"""The proxy of a sandbox, on a unix socket: it connects one run to its allowed hosts, at public addresses."""
 
 import asyncio
 import contextlib
@@ -36,7 +36,7 @@ class ProxyLimits:
 
 
 class Room:
-    """How many connections all runs of this worker may have together: each costs it two descriptors."""
+    """Limits the connections of all runs of this worker together: each costs two file descriptors."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -52,7 +52,7 @@ class Room:
 
 
 class Proxy:
-    """Serves from `start` to `aclose`, which ends every connection. `asks` says what was asked."""
+    """Serves from `start` to `aclose`, which ends every connection. `asks` records the requested connections."""
 
     def __init__(self, rules: Rules, asks: Asks, limits: ProxyLimits, room: Room) -> None:
         self._rules, self.asks, self._limits, self._room = rules, asks, limits, room
@@ -60,7 +60,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
 
     async def start(self, listening: socket.socket) -> None:
-        """Takes over a bound unix socket."""
+        """Serves on a bound unix socket, and owns it from then on."""
         self._server = await asyncio.start_unix_server(self._accept, sock=listening, backlog=_BACKLOG)
 
     async def aclose(self) -> None:
@@ -116,7 +116,7 @@ class Proxy:
     async def _relay(
         self, request: h11.Request, target: Target, client: tuple[h11.Connection, Stream], far: Stream, limit: asyncio.Timeout
     ) -> None:
-        """Raises OSError or h11.ProtocolError when one of the two breaks it off."""
+        """Raises OSError or h11.ProtocolError if one side breaks off."""
         connection, near = client
         loop = asyncio.get_running_loop()
 
@@ -136,7 +136,7 @@ class Proxy:
             raise _one_of(known) from group
 
     def _is_judged(self, data: bytes, target: Target) -> bool:
-        """Whether enough was read to see that it is for the host it was opened to. Raises ConnectionError when it is for another one."""
+        """Whether enough was read to see that the tunnel goes to its own host. Raises ConnectionError if TLS greets another host."""
         name = greeted(data)
         if name is Greeting.ENDLESS:
             raise ConnectionError("its name would come after we had stopped looking")
@@ -148,7 +148,7 @@ class Proxy:
         return True
 
     async def _request(self, connection: h11.Connection, near: Stream) -> h11.Request | None:
-        """None when the client closed without a request. Raises Refused."""
+        """None if the client closed without a request. Raises Refused."""
         try:
             async with asyncio.timeout(self._limits.header_s):
                 event = await next_event(connection, near, _nothing)
@@ -161,17 +161,15 @@ class Proxy:
         return event if isinstance(event, h11.Request) else None
 
     async def _connected(self, target: Target) -> Stream:
-        """To a checked address, whatever the name resolves to later. Raises Refused; the request is counted in both cases."""
+        """Connects to a judged address, whatever the name resolves to later, and records the attempt. Raises Refused."""
+        allowed = False
         try:
             pattern = self._rules.pattern_for(target.host, target.port)
             addresses = await self._rules.addresses(target.host, target.port)
-        except Refused as refused:
-            self.asks.add(Asked(target.host, target.port, allowed=False, reason=refused.reason))
-            raise
-        try:
+            allowed = True
             stream = await self._first(addresses, target)
         except Refused as refused:
-            self.asks.add(Asked(target.host, target.port, allowed=True, reason=refused.reason))
+            self.asks.add(Asked(target.host, target.port, allowed=allowed, reason=refused.reason))
             raise
         self.asks.add(Asked(target.host, target.port, allowed=True, reason=f"allowed by {pattern}"))
         return stream

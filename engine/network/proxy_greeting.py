@@ -1,4 +1,4 @@
-"""The name that a TLS client greets the server with (RFC 8446 §4.1.2, RFC 6066 §3)."""
+"""Reads the server name in a TLS client hello (RFC 8446 §4.1.2, RFC 6066 §3)."""
 
 import enum
 
@@ -7,7 +7,7 @@ _RECORD, _MOST = 5, 64 * 1024
 
 
 class Greeting(enum.Enum):
-    """When there is no name to be had."""
+    """Why there is no name."""
 
     UNFINISHED = "more of it is to come"
     NAMELESS = "a greeting without a name"
@@ -31,7 +31,7 @@ def greeted(data: bytes) -> str | Greeting:
 
 
 def _handshake(data: bytes) -> tuple[bytes, bool]:
-    """The first message, which may be spread over several records, and whether it is all there."""
+    """The first message, which may span several records, and whether it is complete."""
     message, at = b"", 0
     while len(data) >= at + _RECORD and data[at] == _HANDSHAKE:
         length = int.from_bytes(data[at + 3 : at + _RECORD], "big")
@@ -51,7 +51,7 @@ class _Reader:
         return self._at < len(self._data)
 
     def take(self, count: int) -> bytes:
-        """Raises IndexError when there is less."""
+        """Raises IndexError if fewer bytes are left."""
         if self._at + count > len(self._data):
             raise IndexError
         self._at += count

@@ -1,8 +1,8 @@
-"""What the proxy answers to a request that it does not forward."""
+"""The proxy's answer to a request that it does not forward."""
 
 
 class Refused(Exception):
-    """The message is for the caller. `error` is one of RFC 9209 §2.3."""
+    """`message` is for the caller, `reason` for the audit. `error` is a type of RFC 9209 §2.3."""
 
     def __init__(self, status: int, error: str, message: str, reason: str = "") -> None:
         super().__init__(message)

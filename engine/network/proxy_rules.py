@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
-from engine.network.addresses import Address, Resolve, bounded, carried, is_ours, is_public, resolve
+from engine.network.addresses import Address, Resolve, bounded, is_allowed, resolve
 from engine.network.proxy_refusal import Refused
 from toolagent_service.calls.hosts import host_matches
 
@@ -15,7 +15,7 @@ _FIELD = "securityContext.networkAccess.allowHosts"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One connection that a program asked for. `reason` is which pattern allowed it, or why it was refused or failed."""
+    """A connection that a program requested. `reason` names the pattern that allowed it, or why it was refused or failed."""
 
     host: str
     port: int
@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Asks:
-    """What was asked in one run: the first thousand, and how many more there were. `tell` hears of each."""
+    """The requested connections of one run: the first thousand, and the number of further ones. `tell` is called for each."""
 
     tell: Callable[[Asked], None] | None = None
     kept: list[Asked] = field(default_factory=list[Asked])
@@ -41,13 +41,13 @@ class Asks:
 
 
 class Rules:
-    """`hosts` are the patterns a program was granted; those of `private_hosts` may be at addresses that are not public."""
+    """`hosts` are the patterns that a program was granted; hosts that match `private_hosts` may be at addresses that are not public."""
 
     def __init__(self, hosts: Sequence[str], private_hosts: Sequence[str] = (), resolve: Resolve = resolve) -> None:
         self._hosts, self._private_hosts, self._resolve = tuple(hosts), tuple(private_hosts), bounded(resolve)
 
     def pattern_for(self, host: str, port: int) -> str:
-        """The pattern that allows it. Raises Refused."""
+        """The pattern that allows this host. Raises Refused."""
         for pattern in self._hosts:
             if host_matches(pattern, host, port):
                 return pattern
@@ -60,7 +60,7 @@ class Rules:
         )
 
     async def addresses(self, host: str, port: int) -> list[Address]:
-        """All addresses of an allowed host, judged: what is connected to must be one of them. Raises Refused."""
+        """All addresses of an allowed host, judged; connections go to one of them. Raises Refused."""
         try:
             found = [ip_address(address) for address in await self._resolve(host, port)]
         except TimeoutError as error:
@@ -70,7 +70,7 @@ class Rules:
         if any(host_matches(pattern, host, port) for pattern in self._private_hosts):
             return found
         for address in found:
-            if not is_public(address) or is_ours(carried(address) or address):
+            if not is_allowed(address):
                 raise Refused(
                     403,
                     "destination_ip_prohibited",

@@ -1,4 +1,4 @@
-"""Bytes between two connections: as they are (a tunnel), or as one HTTP request and its answer."""
+"""Passes bytes between two connections: unchanged (a tunnel), or as one HTTP request and its answer."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """As a Host header has it."""
+        """The value of a Host header."""
         name = f"[{self.host}]" if ":" in self.host else self.host
         return name if self.port == HTTP else f"{name}:{self.port}"
 
@@ -44,7 +44,7 @@ class Stream:
     writer: asyncio.StreamWriter
 
     async def send(self, data: bytes | None) -> None:
-        """Raises OSError, also when it was closed before."""
+        """Raises OSError, also if the connection is closed."""
         if data:
             self._require_open()
             self.writer.write(data)
@@ -56,7 +56,7 @@ class Stream:
         self.writer.write_eof()
 
     async def close(self, bound_s: float) -> None:
-        """Once all is sent; what is not taken within `bound_s` seconds is thrown away."""
+        """Closes once everything is sent; drops what the other side does not take within `bound_s` seconds."""
         self.writer.close()
         try:
             async with asyncio.timeout(bound_s):
@@ -71,13 +71,13 @@ class Stream:
         self.writer.transport.abort()
 
     def _require_open(self) -> None:
-        # uvloop, unlike asyncio, raises RuntimeError for what is written after the end.
+        # uvloop, unlike asyncio, raises RuntimeError for writes after the end.
         if self.writer.transport.is_closing():
             raise ConnectionResetError("It is closed.")
 
 
 async def next_event(connection: h11.Connection, stream: Stream, touch: Touch) -> h11.Event | None:
-    """None when nothing more can be read as HTTP. Raises h11.RemoteProtocolError for what is none, too large, or cut off; OSError."""
+    """None if no more HTTP follows. Raises OSError, and h11.RemoteProtocolError for what is not HTTP, too large or cut off."""
     while True:
         event = connection.next_event()
         if isinstance(event, h11.Event):
@@ -89,9 +89,9 @@ async def next_event(connection: h11.Connection, stream: Stream, touch: Touch) -
 
 
 async def tunnel(near: Stream, far: Stream, first: bytes, touch: Touch, judge: Callable[[bytes], bool]) -> None:
-    """Until both sides have ended. `first` was read from `near` already. Raises OSError in a group.
+    """Runs until both sides have ended. `first` was read from `near` already. Raises OSError in a group.
 
-    Nothing goes to `far` before `judge` has seen enough of it to let it go; it may raise OSError.
+    Sends nothing to `far` before `judge`, which may raise OSError, returns True for the first bytes.
     """
     async with asyncio.TaskGroup() as both:
         both.create_task(_judged(near.reader, far, touch, first, judge))
@@ -117,7 +117,7 @@ async def _pump(source: asyncio.StreamReader, sink: Stream, touch: Touch) -> Non
 
 
 async def forward(request: h11.Request, target: Target, client: tuple[h11.Connection, Stream], far: Stream, touch: Touch) -> None:
-    """One request, framed anew, and its answer. Raises OSError and h11.ProtocolError, in a group or not."""
+    """Passes on one request, framed anew, and its answer. Raises OSError and h11.ProtocolError, in a group or not."""
     connection, near = client
     onward = h11.Connection(h11.CLIENT)
     headers = [(b"host", target.authority.encode()), *_end_to_end(list(request.headers), b"host"), (b"connection", b"close")]
@@ -133,7 +133,7 @@ async def _upload(connection: h11.Connection, near: Stream, onward: h11.Connecti
         event = await next_event(connection, near, touch)
         if not isinstance(event, h11.Data | h11.EndOfMessage):
             return
-        # A server that stops reading may still answer.
+        # A server that stops reading can still answer.
         with contextlib.suppress(OSError):
             await far.send(onward.send(event if isinstance(event, h11.Data) else h11.EndOfMessage()))
         if isinstance(event, h11.EndOfMessage):
@@ -162,7 +162,7 @@ async def _download(
 
 
 def _end_to_end(headers: Iterable[tuple[bytes, bytes]], *left_out: bytes) -> list[tuple[bytes, bytes]]:
-    """Without what is for the next hop alone, and what `Connection` says is."""
+    """Drops headers for the next hop: the known ones, and those that `Connection` names."""
     named = {part.strip().lower() for name, value in headers for part in value.split(b",") if name == b"connection"}
     drop = _HOP_BY_HOP | (named - {b"content-length", b"transfer-encoding", b"host"}) | set(left_out)
     return [(name, value) for name, value in headers if name not in drop]

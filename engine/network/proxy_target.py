@@ -1,4 +1,4 @@
-"""The target of a request to the proxy, read strictly: ambiguous requests are refused."""
+"""Reads the target of a request to the proxy strictly: ambiguous requests are refused."""
 
 import re
 
@@ -38,13 +38,12 @@ def _absolute(request: h11.Request, text: str) -> Target:
     path = found["path"]
     target = Target(host, port or HTTP, path if path.startswith("/") else f"/{path}")
     for name, value in request.headers:
-        if name == b"host" and _parted(value.decode("ascii", "replace")) not in ((host, port), (host, target.port), *_without_port(target)):
+        if name != b"host":
+            continue
+        named, named_port = _parted(value.decode("ascii", "replace"))
+        if named != host or (named_port or HTTP) != target.port:
             raise _bad("The Host header names another host than the address that is asked for.")
     return target
-
-
-def _without_port(target: Target) -> tuple[tuple[str, None], ...]:
-    return ((target.host, None),) if target.port == HTTP else ()
 
 
 def _parted(authority: str) -> tuple[str, int | None]:
@@ -56,7 +55,7 @@ def _parted(authority: str) -> tuple[str, int | None]:
 
 
 def _require_one_length(request: h11.Request) -> None:
-    """h11 refuses lengths that differ, and codings it does not know; it lets a length stand beside a coding."""
+    """h11 refuses different lengths and unknown codings, but allows a length beside a coding."""
     names = [name for name, _ in request.headers]
     if names.count(b"content-length") + names.count(b"transfer-encoding") > 1 or names.count(b"host") > 1:
         raise _bad("The request says more than once how long it is, or which host it is for.")

@@ -1,4 +1,4 @@
-"""The certificates that connections to other servers trust."""
+"""Trusted certificates for connections to other servers."""
 
 import ssl
 from functools import cache
@@ -8,13 +8,13 @@ import httpx
 
 @cache
 def machine_tls() -> ssl.SSLContext:
-    """Those of this machine. One for all connections of the process: each reading takes a twentieth of a second."""
+    """This machine's certificates. Shared by all connections of the process: reading them takes 50 ms."""
     return ssl.create_default_context()
 
 
 @cache
 def usual_tls() -> ssl.SSLContext:
-    """Those of the usual bundle, and of this machine."""
+    """The certificates of httpx's bundle and of this machine."""
     context = httpx.create_ssl_context(trust_env=False)
     context.load_default_certs()
     return context

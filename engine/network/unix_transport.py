@@ -1,4 +1,4 @@
-"""HTTP/1.1 over a unix socket with kept connections, as a transport of httpx: its own costs ten times as much a request."""
+"""An httpx transport for HTTP/1.1 over a unix socket, with kept connections. httpx's own costs ten times as much per request."""
 
 import asyncio
 import select
@@ -13,13 +13,13 @@ import httpx
 _MOST_KEPT = 100
 _HEAD_BYTES = 100 * 1024
 _UNREAD_BYTES = 256 * 1024
-"""What may have come and not been read; beyond it the peer waits."""
+"""Received bytes that wait to be read; beyond this, reading from the peer pauses."""
 
 
 class UnixTransport(httpx.AsyncBaseTransport):
-    """Connections are kept for `keepalive_s` seconds. Of all time-outs of a request it knows that of connecting: callers bound the rest.
+    """Keeps connections for `keepalive_s` seconds. Observes only the connect time-out of a request: callers bound the rest.
 
-    A request is sent once. Only ConnectError and ConnectTimeout say that nothing was.
+    Sends a request once. Only ConnectError and ConnectTimeout mean that nothing was sent.
     """
 
     def __init__(self, path: str, keepalive_s: float) -> None:
@@ -30,7 +30,7 @@ class UnixTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         connection = self._kept() or await self._connected(request)
         try:
-            with _put():
+            with _httpx_errors():
                 await connection.send(request)
                 head = await connection.head()
         except BaseException:
@@ -39,13 +39,13 @@ class UnixTransport(httpx.AsyncBaseTransport):
         return httpx.Response(head.status_code, headers=head.headers.raw_items(), stream=_Body(connection, self), request=request)
 
     async def aclose(self) -> None:
-        """Also those in use: who reads from one is told that it broke."""
+        """Closes all connections, also those in use: their readers get an error."""
         self._idle.clear()
         for connection in [*self._open]:
             self._drop(connection)
 
     def give_back(self, connection: "_Connection") -> None:
-        """Its answer was read, or nobody reads on."""
+        """Called when the answer was read or given up."""
         if connection in self._open and self._keepalive_s and len(self._idle) < _MOST_KEPT and connection.is_done():
             connection.idle_since = time.monotonic()
             self._idle.append(connection)
@@ -53,7 +53,7 @@ class UnixTransport(httpx.AsyncBaseTransport):
             self._drop(connection)
 
     def _kept(self) -> "_Connection | None":
-        """The one that was used last: the others are older."""
+        """The connection that was used last. If it is too old, all are."""
         oldest = time.monotonic() - self._keepalive_s
         while self._idle:
             connection = self._idle.pop()
@@ -89,7 +89,7 @@ class _Body(httpx.AsyncByteStream):
         self._connection, self._transport = connection, transport
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _put():
+        with _httpx_errors():
             while isinstance(event := await self._connection.event(), h11.Data):
                 yield bytes(event.data)
 
@@ -120,7 +120,7 @@ class _Connection(asyncio.Protocol):
         self._news.set()
 
     def eof_received(self) -> None:
-        """Ends the connection, and an answer whose length nothing else says."""
+        """Returns None, so that asyncio closes the connection. This also ends an answer without a declared length."""
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._is_lost, self._broken = True, self._broken or exc
@@ -136,7 +136,7 @@ class _Connection(asyncio.Protocol):
         self._writable.set()
 
     async def send(self, request: httpx.Request) -> None:
-        """As much as the peer takes: one that has left may have answered before."""
+        """Stops early if the peer has left: it may have answered before."""
         said = self._http.send(h11.Request(method=request.method, target=request.url.raw_path, headers=request.headers.raw)) or b""
         async for piece in cast("httpx.AsyncByteStream", request.stream):
             self._write(said + (self._http.send(h11.Data(data=piece)) or b""))
@@ -162,7 +162,7 @@ class _Connection(asyncio.Protocol):
         return event
 
     def is_done(self) -> bool:
-        """Whether another request may follow: both have said everything. Prepares for it."""
+        """Whether both sides have finished, so that another request may follow. Prepares for it."""
         if self._is_lost or self._http.trailing_data[0] or not (self._http.our_state is self._http.their_state is h11.DONE):
             return False
         self._http.start_next_cycle()
@@ -170,7 +170,7 @@ class _Connection(asyncio.Protocol):
         return True
 
     def is_quiet(self) -> bool:
-        """Whether the peer has said nothing since, and has not left; also if the event loop did not hear of it yet."""
+        """Whether the peer has neither sent anything since nor left. Asks the socket: the event loop may not know yet."""
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
         return not (self._is_lost or self._unread or poll.poll(0))
@@ -186,14 +186,14 @@ class _Connection(asyncio.Protocol):
         self._unread = 0
 
     def _write(self, data: bytes) -> None:
-        # uvloop, unlike asyncio, raises RuntimeError for what is written after the end.
+        # uvloop, unlike asyncio, raises RuntimeError for writes after the end.
         if data and not self._transport.is_closing():
             self._transport.write(data)
 
 
 @contextmanager
-def _put() -> Generator[None]:
-    """In httpx's words."""
+def _httpx_errors() -> Generator[None]:
+    """Turns errors of h11 and of the connection into httpx's."""
     try:
         yield
     except h11.RemoteProtocolError as error:

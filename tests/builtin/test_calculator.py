@@ -8,9 +8,9 @@ from pydantic import JsonValue
 
 from engine.runtimes.builtin import builtin_tools
 from engine.runtimes.builtin.calculator import evaluate
-from engine.runtimes.builtin.conformance import run_alone
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
+from tests.builtin.conformance import run_alone
 from toolagent.contracts.calls import ErrorType
 
 CALCULATOR = builtin_tools(BuiltinOptions())["calculator"]

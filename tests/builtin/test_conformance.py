@@ -4,9 +4,9 @@ import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.builtin import builtin_tools, entries
-from engine.runtimes.builtin.conformance import check_tool
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import ToolContext
+from tests.builtin.conformance import check_tool
 from toolagent.contracts.manifest import SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sources import BuiltinSource
 

@@ -94,7 +94,7 @@ async def test_a_public_address_that_is_this_machines_own_is_refused_but_by_name
     def ours(address: Address) -> bool:
         return str(address) == "1.1.1.1"
 
-    monkeypatch.setattr("engine.runtimes.http.destination.is_ours", ours)
+    monkeypatch.setattr("engine.network.addresses.is_ours", ours)
     with pytest.raises(CallFailed) as failure:
         await Destinations((), Names([address])).of(httpx.URL("http://own.test/"))
     assert failure.value.error_type is ErrorType.SECURITY_ERROR

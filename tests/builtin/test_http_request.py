@@ -13,9 +13,9 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from engine.runtimes.builtin import builtin_tools
-from engine.runtimes.builtin.conformance import run_alone
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
+from tests.builtin.conformance import run_alone
 from tests.builtin.conftest import Site
 from toolagent.contracts.calls import ErrorType
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
+from engine.runtimes.builtin.runcomfy import listing, stop
 from engine.runtimes.builtin.runcomfy.execute import Arguments as ToExecute
 from engine.runtimes.builtin.runcomfy.execute import Execute
 from engine.runtimes.builtin.runcomfy.execute import Result as Executed
@@ -16,12 +17,10 @@ from engine.runtimes.builtin.runcomfy.launch import Arguments as ToLaunch
 from engine.runtimes.builtin.runcomfy.launch import Launch
 from engine.runtimes.builtin.runcomfy.launch import Result as Launched
 from engine.runtimes.builtin.runcomfy.listing import Arguments as ToList
-from engine.runtimes.builtin.runcomfy.listing import Listing
 from engine.runtimes.builtin.runcomfy.listing import Result as Listed
 from engine.runtimes.builtin.runcomfy.service import RunComfy
 from engine.runtimes.builtin.runcomfy.stop import Arguments as ToStop
 from engine.runtimes.builtin.runcomfy.stop import Result as Stopped
-from engine.runtimes.builtin.runcomfy.stop import Stop
 from engine.runtimes.builtin.tool import ToolContext
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import Caller
@@ -62,10 +61,10 @@ class Tools:
         return await Execute(self.service).run(arguments, context)
 
     async def stop(self, server_id: str) -> Stopped:
-        return await Stop(self.service).run(ToStop(server_id=server_id), self.context("call-stop"))
+        return await stop.run(self.service, ToStop(server_id=server_id), self.context("call-stop"))
 
     async def listed(self) -> Listed:
-        return await Listing(self.service).run(ToList(), self.context("call-list"))
+        return await listing.run(self.service, ToList(), self.context("call-list"))
 
     async def heard(self, beginning: str) -> str:
         """The first progress that begins so."""

@@ -23,10 +23,10 @@ from engine.roles.provider import ModelFailure
 from engine.roles.provider_options import ProviderOptions
 from engine.roles.providers.anthropic import AnthropicProvider
 from engine.runtimes.builtin import builtin_tools
-from engine.runtimes.builtin.conformance import run_alone
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.exchange import HttpExchange, Target
+from tests.builtin.conformance import run_alone
 from tests.runtimes.conftest import request_of
 from toolagent.client.http import ToolAgentHttp, WrongContent
 from toolagent.contracts.callbacks import Callback

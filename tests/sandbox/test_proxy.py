@@ -125,7 +125,7 @@ async def test_a_public_address_that_is_this_machines_own_is_refused(path: Path,
     def ours(address: Address) -> bool:
         return str(address) == "1.1.1.1"
 
-    monkeypatch.setattr("engine.network.proxy_rules.is_ours", ours)
+    monkeypatch.setattr("engine.network.addresses.is_ours", ours)
     async with proxied(path, Rules(["a.test"], resolve=Resolver(a_test=[[address]]))):
         assert b"destination_ip_prohibited" in await say(path, b"CONNECT a.test:443 HTTP/1.1\r\nHost: a.test\r\n\r\n")
 

@@ -1,4 +1,4 @@
-"""Known vulnerabilities of what a tool depends on, asked of pip-audit, which is run as a program in an environment of its own (ADR 25)."""
+"""Looks up known vulnerabilities of a tool's dependencies with pip-audit, a program in an environment of its own (ADR 25)."""
 
 import asyncio
 import re
@@ -19,7 +19,7 @@ _SAID = 300
 _EXACT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9._!+-]*", re.ASCII)
 _HARMLESS = ("six==1.17.0",)
 _FINDINGS = (0, 1)
-"""Its exit codes when it has looked: nothing found, something found."""
+"""pip-audit's exit codes after a look-up: nothing found, something found."""
 
 
 class _Vulnerability(BaseModel):
@@ -40,9 +40,9 @@ class _Report(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """`found` as `name version: ID (fixed in 1.2)`. `unknown` says why there is nothing to be said of all or some; empty when there is.
+    """`found` as `name version: ID (fixed in 1.2)`. `unknown` says why nothing is known of all or some packages, else it is empty.
 
-    `has_looked`: pip-audit came to its end. `is_their_doing`: it did not, and the reason is what was to be looked up.
+    `has_looked`: pip-audit finished. `is_their_doing`: it did not, because of the packages.
     """
 
     found: tuple[str, ...] = ()
@@ -57,24 +57,21 @@ class Looked:
 
 
 class Advisories:
-    """`program` is how pip-audit is started: `uv tool run --from pip-audit==… pip-audit`, with uv's own environment."""
+    """`program` starts pip-audit: `uv tool run --from pip-audit==… pip-audit`, with uv's own environment."""
 
     def __init__(self, launcher: Launcher, program: Sequence[str], environment: Mapping[str, str], *, timeout_s: float = 60.0) -> None:
-        self._launcher = launcher
-        self._program = tuple(program)
-        self._environment = environment
-        self._timeout_s = timeout_s
+        self._launcher, self._program, self._environment, self._timeout_s = launcher, program, environment, timeout_s
 
     @classmethod
     def of_uv(cls, launcher: Launcher, uv: str, environment: Mapping[str, str], *, timeout_s: float = 60.0) -> "Advisories":
-        # uv goes by the one name, what pip-audit is made with by the other.
+        # uv reads the one name, pip-audit's HTTP library the other.
         bundle = {"REQUESTS_CA_BUNDLE": environment["SSL_CERT_FILE"]} if "SSL_CERT_FILE" in environment else {}
         return cls(launcher, (uv, "tool", "run", "--from", PIP_AUDIT, "pip-audit"), {**bundle, **environment}, timeout_s=timeout_s)
 
     async def look(self, packages: Sequence[str]) -> Looked:
-        """What is known of exact versions (`name==version`). Never fails: what cannot be found out is `unknown`.
+        """Looks up exact versions (`name==version`). Never fails: what cannot be found out is `unknown`.
 
-        The names are what builds left: one could be an option of pip, or several lines. It is not handed on.
+        Builds chose the names: one could be an option of pip, or several lines. Such names are not passed on.
         """
         if len(packages) > _MOST_PACKAGES:
             return replace(_blind(f"{len(packages)} packages are more than are looked up ({_MOST_PACKAGES})"), is_their_doing=True)
@@ -86,9 +83,9 @@ class Advisories:
         return replace(looked, unknown="; ".join(filter(None, (told, looked.unknown))), is_their_doing=True)
 
     async def judge(self, packages: Sequence[str]) -> Looked:
-        """As `look`; and whether the packages caused it when nothing can be said, as they may intend that."""
+        """Like `look`. If nothing can be found out, also finds whether the packages caused it, maybe on purpose."""
         looked = await self.look(packages)
-        # A check that does not depend on the packages tells whether the service answers.
+        # A look-up of other packages shows whether the service answers.
         if looked.has_looked or looked.is_their_doing or not (await self.look(_HARMLESS)).has_looked:
             return looked
         return replace(looked, is_their_doing=True)
@@ -122,14 +119,14 @@ class Advisories:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`notes` are for the audit log; with a `refusal` nothing may be installed."""
+    """`notes` are for the audit log; a `refusal` forbids the installation."""
 
     notes: tuple[str, ...] = ()
     refusal: str | None = None
 
 
 Judge = Callable[[str, tuple[str, ...]], Awaitable[Judged]]
-"""Of what was installed for a tool: packages of Python, as `name==version`."""
+"""Judges the Python packages that were installed for a tool, as `name==version`."""
 
 
 async def unjudged(_tool_id: str, _packages: tuple[str, ...]) -> Judged:
@@ -137,7 +134,7 @@ async def unjudged(_tool_id: str, _packages: tuple[str, ...]) -> Judged:
 
 
 def refusing(advisories: Advisories) -> Judge:
-    """Nothing is used before it was looked up."""
+    """A judge that looks packages up before they are used."""
 
     async def judge(_tool_id: str, packages: tuple[str, ...]) -> Judged:
         looked = await advisories.judge(packages)
@@ -147,7 +144,7 @@ def refusing(advisories: Advisories) -> Judge:
 
 
 def _refusal(looked: Looked) -> str | None:
-    """Why nothing may be installed, if so. An unreachable service is no reason to refuse: it is recorded."""
+    """Why the installation is refused, or None. An unreachable service is recorded, but is no reason."""
     if looked.found:
         return f"The policy of this host refuses dependencies that are known to be vulnerable: {'; '.join(looked.found[:10])}."
     if looked.is_their_doing:
@@ -175,11 +172,10 @@ def _read(report: Path) -> Looked:
 
 
 def _why(logs: Path) -> str:
-    """The last thing that it said, which is the error of a Python program."""
+    """The last line of stderr: the error of a Python program."""
     log = logs / "stderr.log"
-    lines = log.read_text("utf-8", "replace").split("\n") if log.is_file() else []
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    return f": {last[:_SAID]}" if last else ""
+    last = log.read_text("utf-8", "replace").strip().split("\n")[-1] if log.is_file() else ""
+    return f": {last.strip()[:_SAID]}" if last else ""
 
 
 def _fixed_in(vulnerability: _Vulnerability) -> str:

@@ -1,4 +1,4 @@
-"""Warnings of dependencies that are known to be vulnerable. They are looked up after the installation: no call waits for it."""
+"""Warns of vulnerable dependencies, which are looked up after the installation: no call waits for it."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class AdvisoryWarnings:
-    """One look at a time; what it finds is a line of its own in the audit, and a warning in our log. To be closed."""
+    """Looks up one installation at a time; writes findings to the audit, and a warning to our log. The owner closes it."""
 
     def __init__(self, advisories: Advisories, audit: Audit, host: str) -> None:
         self._advisories, self._audit, self._host = advisories, audit, host
@@ -22,7 +22,7 @@ class AdvisoryWarnings:
         self._is_closed = self._is_blind = False
 
     async def judge(self, tool_id: str, packages: tuple[str, ...]) -> Judged:
-        """Refuses nothing and waits for nothing."""
+        """Begins a look-up. Refuses nothing and waits for nothing."""
         if packages and not self._is_closed:
             look = asyncio.create_task(self._look(tool_id, packages), name=f"advisories for {tool_id}")
             self._looks.add(look)
@@ -30,12 +30,12 @@ class AdvisoryWarnings:
         return Judged()
 
     async def settled(self) -> None:
-        """Wait until everything was looked up."""
+        """Waits until everything is looked up."""
         while self._looks:
             await asyncio.wait(self._looks)
 
     async def close(self) -> None:
-        """What was not looked up yet will not be."""
+        """Drops pending look-ups."""
         self._is_closed = True
         for look in self._looks:
             look.cancel()

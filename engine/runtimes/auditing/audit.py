@@ -1,7 +1,7 @@
 """The audit log: a line for each run of a sandboxed program, in `audit/audit.jsonl` of the state directory.
 
-Each line is handed to the operating system before the run is reported as ended, so it survives the death of this process. It is not
-synced to the disk each time: a machine that loses its power may lose the last lines.
+Each line is handed to the operating system before the run is reported as ended, so it survives the death of this process. Lines are not
+synced to the disk: a power failure may lose the last ones.
 """
 
 import asyncio
@@ -32,12 +32,12 @@ from toolagent.contracts.sandbox import SandboxAccount
 from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
 MOST_ENTRIES = 1000
-"""How many entries are read at once."""
+"""The most entries of one page."""
 
 _LONGEST_LINE = 256 * 1024
 _BLOCK = 64 * 1024
 _LOOKED_AT = 200_000
-"""Lines of the log that one reading looks at, at most."""
+"""The most lines of the log that one page looks at."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -51,26 +51,25 @@ class Audit(Protocol):
     """Receives an entry for each run."""
 
     def note(self, entry: AuditEntry) -> None:
-        """Write it down. Parameters and command must be masked (`toolagent.core.calls.masking`). Does not raise: a full disk is logged."""
+        """Records an entry with masked parameters and command (`toolagent.core.calls.masking`). Raises nothing: a full disk is logged."""
         ...
 
 
 class NoAudit:
     """For tests, and for runtimes without an audit."""
 
-    def note(self, entry: AuditEntry) -> None:
-        pass
+    def note(self, entry: AuditEntry) -> None: ...
 
 
 class _Rotating(RotatingFileHandler):
-    """Says in the service's own log when a line could not be written."""
+    """Reports lines that cannot be written in the service's own log."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         _log.exception("audit_line_lost", line=record.getMessage()[:500])
 
 
 class AuditLog:
-    """`folder` is made; `audit.jsonl` is the newest file, `audit.jsonl.1` the one before. One process writes, which owns the folder."""
+    """Creates `folder`; `audit.jsonl` is the newest file, `audit.jsonl.1` the one before. One process writes: the folder's owner."""
 
     def __init__(self, folder: Path, *, max_bytes: int = 16 * 1_048_576, files: int = 8) -> None:
         self._path = folder / "audit.jsonl"
@@ -92,11 +91,11 @@ class AuditLog:
     def close(self) -> None:
         try:
             self._handler.close()
-        except OSError as error:  # what a full disk has not taken yet
+        except OSError as error:  # the last lines do not fit on a full disk
             _log.error("audit_lines_lost", reason=str(error))
 
     async def read(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage:
-        """The newest entries first, of one tool or of all, that began at `since` or later; `limit` of them at most."""
+        """At most `limit` entries of one tool or of all that began at `since` or later, the newest first."""
         return await asyncio.to_thread(self._read, tool_id, since, min(limit, MOST_ENTRIES))
 
     def _read(self, tool_id: str | None, since: datetime | None, limit: int) -> AuditPage:
@@ -104,7 +103,7 @@ class AuditLog:
             return _page(self._files_now(opened), tool_id, since, limit)
 
     def _files_now(self, opened: ExitStack) -> list[BinaryIO]:
-        """The newest first. Nothing is rotated while they are opened; what is rotated away after that is read under its old handle."""
+        """The files, the newest first. Nothing rotates while they are opened; later, handles stay readable."""
         files: list[BinaryIO] = []
         self._handler.acquire()
         try:
@@ -132,7 +131,7 @@ def _page(files: Sequence[BinaryIO], tool_id: str | None, since: datetime | None
 
 
 def _lines_backwards(file: BinaryIO) -> Iterator[bytes]:
-    """The last one first."""
+    """The last line first."""
     position = file.seek(0, os.SEEK_END)
     rest = b""
     while position > 0:
@@ -158,7 +157,7 @@ def _parsed(line: bytes) -> AuditEntry | None:
 
 
 def _end_torn_line(path: Path) -> None:
-    """A line that a crash cut off must not spoil the next one."""
+    """Ends a line that a crash cut off, so that it does not spoil the next one."""
     if not path.is_file() or path.stat().st_size == 0:
         return
     with path.open("rb+") as file:
@@ -168,7 +167,7 @@ def _end_torn_line(path: Path) -> None:
 
 
 class Refusals:
-    """What the proxy refuses to one server, for its listeners. Refusals without a listener are kept for the next one."""
+    """The proxy's refusals to one program, for its listeners. Without a listener, refusals are kept for the next one."""
 
     def __init__(self) -> None:
         self._unheard: dict[str, None] = {}
@@ -181,25 +180,25 @@ class Refusals:
                     heard[f"{asked.host}:{asked.port}: {asked.reason}"] = None
 
     def unheard(self) -> tuple[str, ...]:
-        """Refusals without a listener so far. Returned once."""
+        """The refusals without a listener so far. Each is returned once."""
         told, self._unheard = tuple(self._unheard), {}
         return told
 
     @contextlib.contextmanager
     def heard(self) -> Generator[dict[str, None]]:
-        """Grows while the block lasts. Parallel calls both get a refusal."""
+        """The refusals during the block, a growing collection. Parallel calls both get a refusal."""
         heard, self._unheard = self._unheard, {}
         self._listening.append(heard)
         try:
             yield heard
         finally:
-            # By identity: two that heard the same are equal.
+            # By identity, because two listeners with the same refusals are equal.
             self._listening = [other for other in self._listening if other is not heard]
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """One program and what is said of it; `account` is None where we have not made what it runs in. `refusals` hears the proxy."""
+    """Writes the audit entries of one program. `account` is None if its sandbox is not ours; `refusals` collects the proxy's refusals."""
 
     audit: Audit
     host: str
@@ -209,33 +208,33 @@ class Audited:
     refusals: Refusals = field(default_factory=Refusals)
 
     def started(self, failure: RuntimeFailure | None = None) -> None:
-        """A line that says so, or why it did not; with what it was refused on the way."""
-        update: Told = {"refusals": self.refusals.unheard(), **(_failed(failure) if failure else {})}
-        self.audit.note(self._entry("start", datetime.now(UTC)).model_copy(update=update))
+        """Writes that it started, or why it did not, with the refusals meanwhile."""
+        update: Told = {"refusals": self.refusals.unheard(), **(failed(failure) if failure else {})}
+        self.audit.note(self._entry("start").model_copy(update=update))
 
     def ended(self) -> None:
-        """A line on what was refused to it since its last call, if there is anything."""
+        """Writes the refusals since the last call, if there are any."""
         if refused := self.refusals.unheard():
-            entry = self._entry("start", datetime.now(UTC))
-            self.audit.note(entry.model_copy(update={"refusals": refused, "message": "It was refused this while no call was made."}))
+            update = {"refusals": refused, "message": "It was refused this while no call was made."}
+            self.audit.note(self._entry("start").model_copy(update=update))
 
     @contextlib.contextmanager
     def call(self, request: ToolRequest) -> Generator[None]:
-        """Leaves a line on the call that the block makes, however the block ends."""
+        """Writes an entry of the call that the block makes, in success or failure."""
         called = request.manifest or self.tool
         update = {
             "call_id": request.call_id,
             "caller": masked_caller(request.caller),
             "params": masked_params(called.input_schema, request.params),
         }
-        if called.tool_id != self.tool.tool_id:  # another that shares its process
+        if called.tool_id != self.tool.tool_id:  # another tool that shares the process
             update |= {"tool_id": called.tool_id, "version": called.version}
-        with noted(self.audit, self._entry("call", datetime.now(UTC)).model_copy(update=update), self.refusals):
+        with noted(self.audit, self._entry("call").model_copy(update=update), self.refusals):
             yield
 
-    def _entry(self, action: Literal["call", "start"], at: datetime) -> AuditEntry:
+    def _entry(self, action: Literal["call", "start"]) -> AuditEntry:
         return AuditEntry(
-            at=at,
+            at=datetime.now(UTC),
             action=action,
             tool_id=self.tool.tool_id,
             version=self.tool.version,
@@ -247,13 +246,13 @@ class Audited:
 
 @contextlib.contextmanager
 def noted(audit: Audit, entry: AuditEntry, refusals: Refusals) -> Generator[Told]:
-    """Leaves the entry when the block has ended, with how it ended, how long it took, what was refused meanwhile, and what it put in."""
+    """Writes the entry when the block has ended, with outcome, duration, refusals, and the fields that the block adds."""
     began, told = time.monotonic(), Told()
     with refusals.heard() as refused:
         try:
             yield told
         except RuntimeFailure as error:
-            told |= _failed(error)
+            told |= failed(error)
             raise
         except asyncio.CancelledError:
             told["outcome"] = "cancelled"
@@ -266,6 +265,13 @@ def noted(audit: Audit, entry: AuditEntry, refusals: Refusals) -> Generator[Told
             audit.note(entry.model_copy(update=update))
 
 
-def _failed(failure: RuntimeFailure) -> Told:
+class _Failure(Protocol):
+    @property
+    def error_type(self) -> ErrorType: ...
+
+    message: str
+
+
+def failed(failure: _Failure) -> Told:
     outcome = "timeout" if failure.error_type is ErrorType.TIMEOUT else "error"
     return {"outcome": outcome, "error_type": failure.error_type, "message": failure.message}

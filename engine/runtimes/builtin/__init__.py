@@ -26,11 +26,11 @@ ALIASES: Mapping[str, str] = {
     "runcomfy_launch_env": "launch_comfy_env",
     "runcomfy_run_only": "runcomfy_workflow_executor",
 }
-"""Other names that calls may use, which are listed nowhere; a tool that has such an id itself goes before."""
+"""Other names that calls may use. They are not listed, and a tool with such an id takes precedence."""
 
 
 def builtin_tools(options: BuiltinOptions) -> Mapping[str, BuiltinTool]:
-    """All built-in tools by tool id. Raises ValueError when an option cannot be used or two tools have one id."""
+    """All built-in tools by tool id. Raises ValueError for a bad option, or if two tools have one id."""
     tools = [make(options) for make in _TOOLS]
     by_id: dict[str, BuiltinTool] = {tool.manifest.tool_id: tool for tool in tools}
     if len(by_id) != len(tools):
@@ -39,5 +39,5 @@ def builtin_tools(options: BuiltinOptions) -> Mapping[str, BuiltinTool]:
 
 
 def entries(tools: Mapping[str, BuiltinTool]) -> tuple[ToolEntry, ...]:
-    """What the registry is told of them."""
+    """The tools' entries for the registry."""
     return tuple(ToolEntry(manifest=tool.manifest, sources=(BuiltinSource(handler=tool_id),)) for tool_id, tool in tools.items())

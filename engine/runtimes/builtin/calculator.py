@@ -1,4 +1,4 @@
-"""Works out an arithmetic expression, within bounds on its size, its numbers and its time."""
+"""Evaluates arithmetic expressions, with limits on size, numbers and time."""
 
 import ast
 import math
@@ -67,17 +67,18 @@ def tool(_options: BuiltinOptions) -> BuiltinTool:
 
 
 async def run(arguments: Arguments, _context: ToolContext) -> Result:
-    """In the event loop's own thread: 1,000 characters over bounded numbers take milliseconds."""
+    """Runs in the event loop's thread: 1,000 characters over bounded numbers take milliseconds."""
     return Result(result=evaluate(arguments.expression), expression=arguments.expression)
 
 
 def evaluate(expression: str, max_seconds: float = _MAX_SECONDS) -> int | float:
     """The value of an expression.
 
-    Raises CallFailed: `validation_error` for what is no arithmetic, `execution_error` for what has no value, `timeout`.
+    Raises CallFailed: `validation_error` if it is not arithmetic, `execution_error` if it has no value, `timeout`.
     """
     try:
-        return _Arithmetic(max_seconds).value_of(expression)
+        found = _Arithmetic(max_seconds).eval(expression, _parse(expression))  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - simpleeval is not typed
+        return cast("int | float", found)
     except InvalidExpression as error:
         raise _refused(f"{error} {_OFFER}") from error
     except ZeroDivisionError as error:
@@ -91,7 +92,7 @@ def evaluate(expression: str, max_seconds: float = _MAX_SECONDS) -> int | float:
 def _parse(expression: str) -> ast.expr:
     try:
         tree = ast.parse(expression.strip(), mode="eval")
-    except (RecursionError, MemoryError) as error:  # the parser's words for too much nesting
+    except (RecursionError, MemoryError) as error:  # the parser's errors for too deep nesting
         raise _refused(_TOO_DEEP) from error
     except SyntaxError as error:
         raise _refused(f"The expression cannot be read: {error.msg} (at character {error.offset or 0}).") from error
@@ -106,7 +107,7 @@ def _parse(expression: str) -> ast.expr:
 
 
 class _Arithmetic(SimpleEval):
-    """simpleeval, narrowed to numbers; every intermediate value is bounded, so no step can take long."""
+    """simpleeval for numbers only. Every intermediate value is bounded, so no step can take long."""
 
     def __init__(self, max_seconds: float) -> None:
         super().__init__(  # pyright: ignore[reportUnknownMemberType] - simpleeval is not typed
@@ -114,10 +115,6 @@ class _Arithmetic(SimpleEval):
         )
         self._deadline = time.monotonic() + max_seconds
         self._max_seconds = max_seconds
-
-    def value_of(self, expression: str) -> int | float:
-        found = cast("object", self.eval(expression, _parse(expression)))  # pyright: ignore[reportUnknownMemberType] - as above
-        return _finite(found)
 
     def _eval(self, node: ast.AST) -> int | float:
         if time.monotonic() >= self._deadline:
@@ -127,7 +124,7 @@ class _Arithmetic(SimpleEval):
 
 
 def _finite(value: object) -> int | float:
-    """The value, if JSON has it: a number, finite and not too large. Raises CallFailed."""
+    """The value if it is a JSON number, finite and not too large. Raises CallFailed."""
     match value:
         case bool():
             raise _refused(f"{value} is not a number. {_OFFER}")
@@ -146,7 +143,7 @@ def _finite(value: object) -> int | float:
 
 
 def _power(base: int | float, exponent: int | float) -> object:
-    # 2 ** (bits - 1) <= |base|: refused before it is worked out, and what passes is at most twice too long.
+    # 2 ** (bits - 1) <= |base|: too large powers are refused before they are computed. Others have at most twice the bits.
     if isinstance(base, int) and isinstance(exponent, int) and exponent * (abs(base).bit_length() - 1) > _MAX_BITS:
         raise _too_large()
     result: object = base**exponent
@@ -154,7 +151,7 @@ def _power(base: int | float, exponent: int | float) -> object:
 
 
 def _round(value: int | float, places: int = 0) -> int | float:
-    if abs(places) > _MAX_PLACES:  # Python would work out 10 ** -places
+    if abs(places) > _MAX_PLACES:  # Python would compute 10 ** -places
         raise _refused(f"round takes at most {_MAX_PLACES} places, not {places}.")
     return round(value, places) if places else round(value)
 
@@ -183,16 +180,7 @@ _OPERATORS: dict[type[ast.AST], Callable[..., object]] = {
     ast.UAdd: operator.pos,
 }
 _FUNCTIONS: dict[str, Callable[..., object]] = {
-    "sqrt": math.sqrt,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
-    "log": math.log,
-    "log10": math.log10,
-    "exp": math.exp,
+    **{name: getattr(math, name) for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "log", "log10", "exp")},
     "abs": abs,
     "round": _round,
     "min": min,

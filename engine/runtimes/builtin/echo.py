@@ -1,4 +1,4 @@
-"""Returns what it is given."""
+"""Returns its argument."""
 
 from pydantic import JsonValue
 

@@ -1,7 +1,7 @@
 """Executes a script below the script root: ExternalScriptExecutionService.executeScript.
 
-A script that fails is a successful call, whose result says so. The language is a parameter, or in the id of the tool that is called
-(`core:execute-bun-script`), or told by the ending of the script's name.
+The failure of a script is a result, not a failure of the call. The language is a parameter, or part of the id of the called tool
+(`core:execute-bun-script`), or follows from the ending of the script's name.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _ENDINGS = {
     ".ts": ScriptLanguage.BUN,
 }
 _MARGIN_S = 1.0
-"""Before the time-out of the call ends the script's: so the result can say it."""
+"""The script's time-out ends earlier than the call's, so that the result can report it."""
 
 
 class Arguments(ToolArguments):
@@ -52,7 +52,7 @@ class ExecutionError(ToolOutput):
 
 
 class Result(ToolOutput):
-    """A ScriptExecutionResult. What there is nothing to say of is left out."""
+    """A ScriptExecutionResult. Fields that are None are left out."""
 
     leaves_out_none = True
 
@@ -91,7 +91,7 @@ _MANIFEST = ToolManifest(
             expected_output={"success": False, "error": {"type": "TimeoutError", "message": "Script execution timed out."}},
         ),
     ),
-    # The script's own limit is the parameter, which a shorter one here would cut off.
+    # The limit of a script is its parameter, which a shorter time-out here would cut off.
     timeout_s=3600,
 )
 
@@ -101,9 +101,9 @@ def tool(_options: BuiltinOptions) -> BuiltinTool:
 
 
 async def run(arguments: Arguments, context: ToolContext) -> Result:
-    """Raises CallFailed (`unavailable`) where no host is that could execute it; everything else is a result."""
+    """Raises CallFailed (`unavailable`) if there is no host to execute the script; all other failures are results."""
     if context.scripts is None:
-        raise CallFailed(ErrorType.UNAVAILABLE, "Scripts are executed by a host, and this is none.")
+        raise CallFailed(ErrorType.UNAVAILABLE, "Only hosts execute scripts, and this process is not a host.")
     try:
         reply = await _execute(arguments, context, context.scripts)
         return Result(success=True, outputData=_object(reply), logs=reply.logs)
@@ -134,7 +134,7 @@ async def _execute(arguments: Arguments, context: ToolContext, scripts: ScriptSe
     except ScriptFailure as failure:
         scripts.refuse(call, failure)
         raise
-    # What scripts may write is kept apart from each other, as their files are.
+    # Each script has a writable folder of its own.
     own = hashlib.sha256(prepared.script.path.encode()).hexdigest()[:16]
     wall_s = arguments.timeoutMs / 1000 if arguments.timeoutMs is not None else scripts.usual_wall_s(call)
     bounded = replace(call, own=f"{called.tool_id}/{own}", wall_s=most_s if wall_s is None else min(wall_s, most_s))
@@ -142,7 +142,7 @@ async def _execute(arguments: Arguments, context: ToolContext, scripts: ScriptSe
 
 
 def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:
-    """Raises ScriptFailure when nothing says it."""
+    """Raises ScriptFailure if the language is unknown."""
     if arguments.language is not None:
         return arguments.language
     named = [language for language in ScriptLanguage if f"-{language.value}-" in called.tool_id]
@@ -156,5 +156,5 @@ def _language(arguments: Arguments, called: ToolManifest) -> ScriptLanguage:
 def _object(reply: ScriptReply) -> dict[str, JsonValue]:
     if isinstance(reply.output, dict):
         return reply.output
-    message = "The script wrote JSON on stdout that is no object; `outputData` is one."
+    message = "The script wrote JSON on stdout that is not an object, which `outputData` must be."
     raise ScriptFailure(ScriptErrorKind.OUTPUT, message, {"stdout": json.dumps(reply.output)[:2000]}, logs=reply.logs, ran=True)

@@ -108,10 +108,7 @@ def tool(options: BuiltinOptions) -> BuiltinTool:
 
 
 class HttpRequest:
-    """Results have at most `max_bytes` bytes of JSON.
-
-    Takes certificates that the usual bundle or this machine trusts, unless told `tls`.
-    """
+    """Results have at most `max_bytes` bytes of JSON. By default it trusts the certificates of httpx's bundle and of this machine."""
 
     def __init__(self, destinations: Destinations, max_bytes: int, tls: ssl.SSLContext | None = None) -> None:
         self._destinations = destinations
@@ -145,7 +142,7 @@ class HttpRequest:
             ) as response,
         ):
             read = await read_at_most(response, self._max_bytes)
-            # Tens of megabytes take seconds; other calls must not wait for that.
+            # In a thread if it is large: tens of megabytes take seconds, and other calls must not wait.
             is_large = len(read[0]) > _LARGE_BYTES
             return await asyncio.to_thread(self._result, response, read) if is_large else self._result(response, read)
 
@@ -162,7 +159,7 @@ class HttpRequest:
         return whole if len(to_json(whole)) <= self._max_bytes else self._cut(whole, response, read[0])
 
     def _cut(self, whole: Result, response: httpx.Response, content: bytes) -> Result:
-        """With as much of the body as fits, as text or base64: the beginning of a JSON value is none."""
+        """The result with as much of the body as fits, as text or base64, because a cut JSON value is not JSON."""
         body, encoding = as_text(response, (content, False))
         bare = whole.model_copy(update={"body": "", "body_encoding": encoding, "truncated": True})
         if len(to_json(bare)) > self._max_bytes:

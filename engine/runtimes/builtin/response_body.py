@@ -1,4 +1,4 @@
-"""Says what the body of an HTTP response is as JSON can."""
+"""Turns the body of an HTTP response into a JSON value."""
 
 import codecs
 from bisect import bisect_right
@@ -12,7 +12,7 @@ from engine.runtimes.http.json_answers import read_json
 
 BodyEncoding = Literal["json", "text", "base64"]
 ReadBody = tuple[bytes, bool]
-"""The bytes, and whether they are all."""
+"""The bytes, and whether they are the whole body."""
 
 _BASE64_GROUP = 4
 _QUOTES = 2
@@ -21,19 +21,19 @@ _TEXT_CODECS = ("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "cp125", "gb", 
 
 
 def as_json(response: httpx.Response, body: ReadBody) -> tuple[JsonValue, BodyEncoding]:
-    """Parsed when it is JSON, else text, else base64."""
+    """The value if the body is JSON, else text, else base64."""
     content, is_whole = body
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if is_whole and content and (kind in {"", "application/json"} or kind.endswith("+json")):
         try:
             return read_json(content), "json"
         except ValueError:
-            pass  # it says so, and is not, or holds too much: then it is shown as what it is
+            pass  # declared as JSON, but invalid or too large: shown as text or base64
     return as_text(response, body)
 
 
 def as_text(response: httpx.Response, body: ReadBody) -> tuple[str, BodyEncoding]:
-    """The text, or base64 of what is no text."""
+    """The body as text, or in base64 if it is not text."""
     content, is_whole = body
     text = _text(content, response.charset_encoding or "utf-8", is_whole=is_whole)
     if text is None:
@@ -42,10 +42,10 @@ def as_text(response: httpx.Response, body: ReadBody) -> tuple[str, BodyEncoding
 
 
 def shortened(text: str, encoding: BodyEncoding, max_bytes: int) -> str:
-    """As much of the beginning as needs at most `max_bytes` in JSON, without its quotes; base64 stays readable."""
+    """The longest beginning that takes at most `max_bytes` in JSON, without quotes. Base64 stays decodable."""
     if encoding == "base64":
         return text[: max(0, max_bytes) // _BASE64_GROUP * _BASE64_GROUP]
-    # A character may need one byte or six. Piece by piece, as halving the whole would encode all of it again and again.
+    # A character takes one to six bytes. Goes piece by piece, because a search over the whole text would encode it many times.
     left = max_bytes
     for begin in range(0, len(text), _PIECE):
         piece = text[begin : begin + _PIECE]
@@ -63,9 +63,9 @@ def _size(text: str) -> int:
 def _text(content: bytes, encoding: str, *, is_whole: bool) -> str | None:
     try:
         codec = codecs.lookup(encoding)
-        if not codec.name.startswith(_TEXT_CODECS):  # `punycode` and its like take minutes for a megabyte
+        if not codec.name.startswith(_TEXT_CODECS):  # codecs such as `punycode` take minutes for a megabyte
             return None
-        # The last character may have been cut in two.
+        # The last character may be cut in two.
         text = codecs.getincrementaldecoder(codec.name)().decode(content, final=is_whole)
     except (LookupError, UnicodeError):
         return None

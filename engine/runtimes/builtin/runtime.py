@@ -1,4 +1,4 @@
-"""Runs the tools that are part of the engine, in its own process."""
+"""Runs built-in tools, in the engine's process."""
 
 import asyncio
 from collections.abc import Mapping

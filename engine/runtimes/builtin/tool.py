@@ -1,4 +1,4 @@
-"""What a built-in tool is: a manifest, and a function from a model of its arguments to a model of its result."""
+"""Built-in tools: a manifest, and a function from a model of arguments to a model of the result."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from toolagent.core.json_paths import json_path
 
 
 class ToolArguments(BaseModel):
-    """Strict, as JSON Schema is: no coercion, no unknown names."""
+    """Strict like JSON Schema: no coercion, no unknown names."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -27,26 +27,25 @@ class ToolArguments(BaseModel):
 class ToolOutput(BaseModel):
     model_config = ConfigDict(frozen=True, allow_inf_nan=False)
     leaves_out_none: ClassVar[bool] = False
-    """Whether fields that are None are not there at all."""
+    """Whether the result leaves out fields that are None."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Who called, and what a tool may use besides its arguments."""
+    """The caller, and what a tool may use besides its arguments."""
 
     tool: ToolManifest
-    """The tool as it was called: several may have one handler."""
+    """The called tool: several tools may share a handler."""
     call_id: str
     caller: Caller
     asked: dict[str, JsonValue]
-    """The parameters as they came."""
+    """The caller's parameters, unchanged."""
     timeout_s: float
     progress: Progress
-    """Told, in a few words, what is being done."""
     files: Path
-    """Where the tool may leave files for this call."""
+    """The folder for files that the call makes."""
     scripts: ScriptService | None = None
-    """The sandbox of this host, for what is not the engine's own code; None where nothing can be run."""
+    """Runs foreign code in this host's sandbox; None if nothing can be run here."""
 
     @classmethod
     def of(cls, tool: ToolManifest, request: ToolRequest, scripts: ScriptService | None) -> "ToolContext":
@@ -57,18 +56,18 @@ class ToolContext:
 
 
 class BuiltinTool(Protocol):
-    """What the runtime needs of a tool."""
+    """A tool as its runtime uses it."""
 
     @property
     def manifest(self) -> ToolManifest: ...
 
     @property
     def starts_processes(self) -> bool:
-        """Whether what it starts for a call ends with that."""
+        """Whether it starts processes, which end with the call."""
         ...
 
     async def invoke(self, params: dict[str, JsonValue], context: ToolContext) -> JsonValue:
-        """Check the parameters, run, and return plain JSON. Raises CallFailed."""
+        """Checks the parameters, runs, and returns plain JSON. Raises CallFailed."""
         ...
 
 
@@ -78,7 +77,7 @@ R = TypeVar("R", bound=ToolOutput)
 
 @dataclass(frozen=True, slots=True)
 class TypedTool(Generic[A, R]):
-    """A BuiltinTool out of typed parts. `run` raises CallFailed for what the caller or the world got wrong."""
+    """A BuiltinTool made of typed parts. `run` raises CallFailed for faults of the caller and of the world outside."""
 
     manifest: ToolManifest
     arguments: type[A]
@@ -91,7 +90,7 @@ class TypedTool(Generic[A, R]):
 
 
 def checked(tool_id: str, model: type[A], params: dict[str, JsonValue]) -> A:
-    """The parameters of a call of that tool. Raises CallFailed (`validation_error`) with all that is wrong with them."""
+    """The validated parameters. Raises CallFailed (`validation_error`) with all their faults."""
     try:
         return model.model_validate(params)
     except ValidationError as error:
@@ -99,17 +98,17 @@ def checked(tool_id: str, model: type[A], params: dict[str, JsonValue]) -> A:
 
 
 class _PlainSchema(GenerateJsonSchema):
-    """Without the titles that pydantic makes out of Python names."""
+    """Leaves out the titles that pydantic makes of Python names."""
 
     def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 - the signature is pydantic's
         return False
 
 
 def schema_of(model: type[BaseModel]) -> JsonSchema:
-    """The JSON Schema of a model's JSON: of what it takes for arguments, of what it gives for results."""
+    """The JSON Schema of a model: of its input for arguments, of its output for results."""
     mode: JsonSchemaMode = "validation" if issubclass(model, ToolArguments) else "serialization"
     schema = model.model_json_schema(schema_generator=_PlainSchema, mode=mode)
-    alone: JsonSchema = jsonschema_rs.dereference(schema)  # pydantic refers even to "any JSON" by a definition
+    alone: JsonSchema = jsonschema_rs.dereference(schema)  # pydantic makes a definition even for "any JSON"
     return {key: value for key, value in alone.items() if key not in {"$defs", "title", "description"}}
 
 

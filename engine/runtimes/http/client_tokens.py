@@ -1,4 +1,4 @@
-"""Tokens that an OAuth 2 server gives to clients, kept in memory until they expire."""
+"""Tokens of the OAuth 2 client credentials grant, kept in memory until they expire."""
 
 import asyncio
 import base64
@@ -20,7 +20,7 @@ _UNSAID_S = 300.0
 _LONGEST_S = 86_400.0
 _ASK_S = 30.0
 _REFUSED = (400, 401)
-"""Said by servers that take the client's secret in the form only."""
+"""The answer of servers that take the client's secret only in the form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class _Token:
 
 
 class ClientTokens:
-    """By server, client and scopes."""
+    """Keeps a token for each server, client and scopes."""
 
     def __init__(self, http: HttpExchange) -> None:
         self._http = http
@@ -38,7 +38,7 @@ class ClientTokens:
         self._asking = asyncio.Lock()
 
     async def of(self, source: RemoteSource, client: str, request: ToolRequest) -> str:
-        """`client` is `client_id:client_secret`. Raises NotSent: the call itself is not made without a token."""
+        """`client` is `client_id:client_secret`. Raises NotSent if there is no token."""
         key = (source.token_url or "", client, *source.token_scopes)
         async with self._asking:
             there = self._tokens.get(key)
@@ -48,7 +48,7 @@ class ClientTokens:
             return there.value
 
     def forget(self, token: str) -> None:
-        """Drop a token that the server refused."""
+        """Drops a token that the server refused."""
         self._tokens = {key: there for key, there in self._tokens.items() if there.value != token}
 
     async def _asked(self, source: RemoteSource, client: str, request: ToolRequest) -> _Token:

@@ -1,7 +1,7 @@
-"""Which addresses a request may go to, and a transport that goes to no other.
+"""Which addresses a request may go to, and a transport that connects to no other.
 
-The name is resolved once a hop, all its addresses are judged before anything is connected, and the connection goes to a judged address:
-a name server that changes its mind in between (DNS rebinding) gains nothing.
+Each hop resolves its name once, judges all its addresses before it connects, and connects to a judged address. So a name server that
+changes its answer in between (DNS rebinding) gains nothing.
 """
 
 from collections.abc import Collection, Sequence
@@ -11,23 +11,38 @@ from typing import Protocol
 import httpx
 from pydantic import JsonValue
 
-from engine.network.addresses import Address, Resolve, bounded, carried, is_here, is_no_host, is_ours, is_public, resolve
+from engine.network.addresses import Address, Resolve, bounded, carried, is_allowed, is_here, is_no_host, resolve
 from engine.runtimes.failures import CallFailed, NotSent
 from toolagent.contracts.calls import ErrorType
 
-_LOOKUPS = 8
+LOOKUPS = 8
+"""How many names one judge resolves at a time."""
 _MAX_PORT = 65_535
 
 
+def host_of(url: httpx.URL) -> str:
+    """The host in ASCII, without the brackets of an IPv6 address."""
+    return url.raw_host.decode("ascii").strip("[]")
+
+
+def port_of(url: httpx.URL) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+def has_port(url: httpx.URL) -> bool:
+    """Whether the URL's port, if it names one, can exist."""
+    return url.port is None or 0 < url.port <= _MAX_PORT
+
+
 class Destinations:
-    """Public addresses that are not this machine's own, and what the setting names besides.
+    """Allows public addresses that are not this machine's own, and those that the setting names.
 
     Raises ValueError for an entry that is no host, address or CIDR.
     """
 
     def __init__(self, allow: Sequence[str], resolve: Resolve = resolve, setting: str = "TOOL_AGENT_HTTP_REQUEST_ALLOW") -> None:
         self._setting = setting
-        self._resolve = bounded(resolve, at_once=_LOOKUPS)
+        self._resolve = bounded(resolve, at_once=LOOKUPS)
         self._networks: list[IPv4Network | IPv6Network] = []
         self._hosts: set[str] = set()
         for entry in allow:
@@ -42,18 +57,17 @@ class Destinations:
             self._hosts.add(_canonical(entry))
 
     async def of(self, url: httpx.URL) -> list[Address]:
-        """The addresses that this URL may be fetched from. Raises CallFailed: `security_error` if any of them must not be reached."""
+        """The addresses of this URL. Raises CallFailed (`security_error`) if any of them must not be reached."""
         if url.scheme not in {"http", "https"} or not url.host:
             raise CallFailed(ErrorType.SECURITY_ERROR, f"A redirect leads to {url.scheme}:, which is neither http nor https.")
         if url.userinfo:
             raise CallFailed(
                 ErrorType.SECURITY_ERROR, f"A redirect to {url.host!r} carries a user name or password in its URL; it is not followed."
             )
-        if url.port is not None and not 0 < url.port <= _MAX_PORT:
+        if not has_port(url):
             raise CallFailed(ErrorType.SECURITY_ERROR, f"There is no port {url.port}.")
-        port = url.port or (443 if url.scheme == "https" else 80)
         try:
-            found = [ip_address(address) for address in await self._resolve(url.raw_host.decode("ascii").strip("[]"), port)]
+            found = [ip_address(address) for address in await self._resolve(host_of(url), port_of(url))]
         except (OSError, UnicodeError, OverflowError) as error:
             details: dict[str, JsonValue] = {"cause": "dns", "host": url.host, "no_such_host": is_no_host(error)}
             raise CallFailed(ErrorType.EXECUTION_ERROR, f"The host {url.host!r} could not be resolved: {error}.", details) from error
@@ -63,20 +77,19 @@ class Destinations:
         return found
 
     def _may_reach(self, host: str, address: Address) -> bool:
-        judged = carried(address) or address
-        if _canonical(host) in self._hosts or (is_public(address) and not is_ours(judged)):
+        if _canonical(host) in self._hosts or is_allowed(address):
             return True
-        return any(judged in network or address in network for network in self._networks)
+        return any((carried(address) or address) in network or address in network for network in self._networks)
 
 
 class Judge(Protocol):
-    """Says which addresses a URL may be fetched from, or raises a RuntimeFailure."""
+    """Returns the addresses that a URL may be fetched from, or raises a RuntimeFailure."""
 
     async def of(self, url: httpx.URL) -> list[Address]: ...
 
 
 class BeforeSending:
-    """The same judge, for requests to tools: what it refuses was not sent."""
+    """A judge for requests to tools: a refusal is NotSent."""
 
     def __init__(self, destinations: Destinations) -> None:
         self._destinations = destinations
@@ -90,7 +103,7 @@ class BeforeSending:
 
 
 class Elsewhere:
-    """The same judge, which refuses the ports of this machine at which the service itself listens."""
+    """A judge that also refuses the ports of this machine on which the service itself listens."""
 
     def __init__(self, judge: Judge, own_ports: Collection[int]) -> None:
         self._judge, self._own_ports = judge, own_ports
@@ -98,16 +111,15 @@ class Elsewhere:
     async def of(self, url: httpx.URL) -> list[Address]:
         """Raises NotSent."""
         found = await self._judge.of(url)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        if port in self._own_ports and any(map(is_here, found)):
-            raise NotSent(ErrorType.SECURITY_ERROR, f"{url.host}:{port} is the service itself.")
+        if port_of(url) in self._own_ports and any(map(is_here, found)):
+            raise NotSent(ErrorType.SECURITY_ERROR, f"{url.host}:{port_of(url)} is the service itself.")
         return found
 
 
 class PinnedTransport(httpx.AsyncBaseTransport):
-    """Connects to the addresses that its judge gives, in their order; host header and TLS name stay those of the URL.
+    """Connects to the addresses that its judge returns, in their order. Host header and TLS name stay those of the URL.
 
-    `inner` must keep no connection alive: its pool would share one between names that live at the same address.
+    `inner` must not keep connections alive: its pool would share them between names at the same address.
     """
 
     def __init__(self, destinations: Judge, inner: httpx.AsyncBaseTransport) -> None:
@@ -115,9 +127,8 @@ class PinnedTransport(httpx.AsyncBaseTransport):
         self._inner = inner
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        addresses = await self._destinations.of(request.url)
         failure: httpx.TransportError = httpx.ConnectError("the host has no address", request=request)
-        for address in addresses:
+        for address in await self._destinations.of(request.url):
             try:
                 return await self._inner.handle_async_request(_pinned(request, address))
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -134,7 +145,7 @@ def _pinned(request: httpx.Request, address: Address) -> httpx.Request:
         request.url.copy_with(host=str(address)),
         headers=request.headers,
         stream=request.stream,
-        extensions={**request.extensions, "sni_hostname": request.url.raw_host.decode("ascii").strip("[]")},
+        extensions={**request.extensions, "sni_hostname": host_of(request.url)},
     )
 
 

@@ -1,4 +1,4 @@
-"""One request to a tool over HTTP, sent once."""
+"""Sends one request to a tool over HTTP, once."""
 
 import asyncio
 import contextlib
@@ -40,17 +40,16 @@ _OWN_HEADERS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Up
 
 _IN = "in"
 _PARTS = 3
-"""Of the path of the folder `in` of a call, below what no tool sees: whose calls, which call, `in`."""
+"""The last parts of the path of a call's input folder: the tool's folder, the call's folder, `in`. Tools see nothing above them."""
 
 _Part: TypeAlias = tuple[str | None, bytes | BinaryIO, str | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in what comes back.
+    """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in the answer.
 
-    `through_gateways`: others may stand between us and the tool, and answer in its place. `only_public`: it is asked at no address that
-    only this machine or its network reaches.
+    `through_gateways`: gateways before the tool may answer in its place. `only_public`: only public addresses are allowed.
     """
 
     endpoint: str
@@ -65,7 +64,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What a health path answered. `active` is the number of requests in work, `sessions` of what it holds open, where the tool says it."""
+    """The answer of a health path. `active` counts running requests, `sessions` open sessions; None if the tool does not tell."""
 
     status: int
     active: int | None
@@ -74,7 +73,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """`headers` are those that the body wants; multipart bodies write their own."""
+    """A body for httpx. `headers` are the body's; httpx writes those of multipart bodies itself."""
 
     content: bytes | AsyncIterator[bytes] | None = None
     files: list[tuple[str, _Part]] | None = None
@@ -82,9 +81,9 @@ class Sent:
 
 
 class HttpExchange:
-    """Shared by the runtimes that speak HTTP; endpoints are `http://…`, `https://…` or `unix:/path`. To be closed with `aclose`.
+    """Shared by the runtimes that speak HTTP; endpoints are `http://…`, `https://…` or `unix:/path`. The owner closes it with `aclose`.
 
-    No redirects, no proxies from the environment, connections kept alive for two seconds.
+    Follows no redirects, uses no proxies of the environment, keeps connections alive for two seconds.
     """
 
     def __init__(
@@ -93,21 +92,22 @@ class HttpExchange:
         max_result_bytes: int = 1024 * 1024,
         max_result_values: int = MAX_RESULT_VALUES,
         public: Judge | None = None,
+        keepalive_s: float = _KEEPALIVE_S,
     ) -> None:
         self.public: Judge = public or PublicServers()
         self.max_result_bytes, self.max_result_values = max_result_bytes, max_result_values
-        self._keepalive_s = _KEEPALIVE_S
+        self._keepalive_s = keepalive_s
         self._clients: dict[str, httpx.AsyncClient] = {}
         self._large = LargeAnswer.slots()
 
     def unconnected(self) -> "HttpExchange":
-        """A second exchange with a connection for each request: an earlier request cannot affect a later one."""
-        alone = HttpExchange(max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, public=self.public)
-        alone._keepalive_s = 0.0
-        return alone
+        """A second exchange that opens a connection for each request: no request can affect a later one."""
+        return HttpExchange(
+            max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, public=self.public, keepalive_s=0.0
+        )
 
     def with_judge(self, public: Judge) -> "HttpExchange":
-        """A second exchange whose judge says what `only_public` admits."""
+        """A second exchange with another judge for `only_public`."""
         return HttpExchange(max_result_bytes=self.max_result_bytes, max_result_values=self.max_result_values, public=public)
 
     async def aclose(self) -> None:
@@ -116,40 +116,37 @@ class HttpExchange:
             await client.aclose()
 
     async def forget(self, endpoint: str) -> None:
-        """The tool at this unix socket has ended: close what is open to it. What was never asked is no error."""
+        """Closes the connections to a unix socket whose tool has ended. An unknown endpoint is no error."""
         client = self._clients.pop(_socket_of(endpoint), None) if endpoint.startswith(_UNIX) else None
         if client is not None:
             await client.aclose()
 
     async def call(self, target: Target, request: ToolRequest) -> JsonValue:
-        """Send the request once and return what the tool answered; `timeout_s` covers the whole exchange.
+        """Sends the request once and returns the tool's answer; `timeout_s` covers the whole exchange.
 
-        Raises NotSent when no connection came about or the request cannot be built, CallFailed for all that comes after.
+        Raises NotSent if no connection came about or the request cannot be built, CallFailed for all later failures.
         """
         parts = request_parts(target.method, target.path, request.params, target.places)
         async with sent(parts.body, request.output_dir) as body:
             built = self._build(target, request, parts, body)
             with LargeAnswer(self._large) as large:
-                return await self._answer(built, target, request, large)
-
-    async def _answer(self, built: httpx.Request, target: Target, request: ToolRequest, large: LargeAnswer) -> JsonValue:
-        try:
-            async with asyncio.timeout(request.timeout_s):
-                received = await self._exchange(built, target, large)
-        except TimeoutError:
-            raise timed_out(request.timeout_s) from None
-        means = partial(
-            meaning_of,
-            received,
-            self.max_result_bytes,
-            target.secrets,
-            through_gateways=target.through_gateways,
-            max_values=self.max_result_values,
-        )
-        return await asyncio.to_thread(means) if len(received.body) > _LARGE_BYTES else means()
+                try:
+                    async with asyncio.timeout(request.timeout_s):
+                        received = await self._exchange(built, target, large)
+                except TimeoutError:
+                    raise timed_out(request.timeout_s) from None
+                means = partial(
+                    meaning_of,
+                    received,
+                    self.max_result_bytes,
+                    target.secrets,
+                    through_gateways=target.through_gateways,
+                    max_values=self.max_result_values,
+                )
+                return await asyncio.to_thread(means) if len(received.body) > _LARGE_BYTES else means()
 
     async def health(self, endpoint: str, path: str, timeout_s: float, *, only_public: bool = False) -> Health | None:
-        """Ask once; None when there is no answer within `timeout_s` seconds."""
+        """Asks once; None if there is no answer within `timeout_s` seconds."""
         try:
             client, url = self._client(endpoint, only_public=only_public), _url(endpoint, path)
             async with asyncio.timeout(timeout_s), client.stream("GET", url, headers={"Accept": "application/json"}) as response:
@@ -171,11 +168,11 @@ class HttpExchange:
                 content=body.content,
                 files=body.files,
                 headers=headers,
-                # A little less than the whole, so that it is seen that nothing was sent.
+                # Shorter than the time-out of the call, so that the failure says that nothing was sent.
                 timeout=httpx.Timeout(None, connect=min(_CONNECT_TIMEOUT_S, 0.9 * request.timeout_s)),
             )
         except (httpx.InvalidURL, UnicodeEncodeError) as error:
-            # The error may quote a header, and a header may be a key; so may a part of the query.
+            # The error may quote a header or the query, which may hold a key.
             place = target.path.partition("?")[0]
             raise NotSent(
                 ErrorType.VALIDATION_ERROR, f"The request to {target.method} {place} cannot be written ({type(error).__name__})."
@@ -199,20 +196,16 @@ class HttpExchange:
         """One client for TCP, one for TCP to public addresses, one for each unix socket."""
         socket = _PUBLIC if only_public else _socket_of(endpoint)
         if socket not in self._clients:
-            transport = self._public_transport() if only_public else self._transport(socket)
-            self._clients[socket] = peer_client(transport)
+            self._clients[socket] = peer_client(self._transport(socket))
         return self._clients[socket]
 
     def _transport(self, socket: str) -> httpx.AsyncBaseTransport:
-        if socket:
+        if socket not in ("", _PUBLIC):
             return UnixTransport(socket, self._keepalive_s)
-        kept = 100 if self._keepalive_s else 0
+        kept = 100 if self._keepalive_s and socket != _PUBLIC else 0
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=kept, keepalive_expiry=self._keepalive_s)
-        return httpx.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits)
-
-    def _public_transport(self) -> httpx.AsyncBaseTransport:
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
-        return PinnedTransport(self.public, httpx.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits))
+        tcp = httpx.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits)
+        return PinnedTransport(self.public, tcp) if socket == _PUBLIC else tcp
 
 
 def _socket_of(endpoint: str) -> str:
@@ -224,21 +217,13 @@ def _url(endpoint: str, path: str) -> str:
 
 
 async def _health(response: httpx.Response) -> Health:
-    """What cannot be read has a status all the same."""
+    """An unreadable body still has a status."""
     try:
-        received = await read(response, _MAX_HEALTH_BYTES)
-    except CallFailed:
-        return Health(response.status_code, None)
-    return Health(received.status, *_counts(received.body))
-
-
-def _counts(body: bytes) -> tuple[int | None, int | None]:
-    """Of requests in work, and of sessions."""
-    try:
-        told: JsonValue = json.loads(body)
-    except (ValueError, RecursionError):
-        return None, None
-    return (_count(told.get("active")), _count(told.get("sessions"))) if isinstance(told, dict) else (None, None)
+        told: JsonValue = json.loads((await read(response, _MAX_HEALTH_BYTES)).body)
+    except (CallFailed, ValueError, RecursionError):
+        told = None
+    counts = told if isinstance(told, dict) else {}
+    return Health(response.status_code, _count(counts.get("active")), _count(counts.get("sessions")))
 
 
 def _count(told: JsonValue) -> int | None:
@@ -247,9 +232,9 @@ def _count(told: JsonValue) -> int | None:
 
 @contextlib.asynccontextmanager
 async def sent(body: Body | None, output_dir: Path) -> AsyncGenerator[Sent]:
-    """The body as httpx takes it; files are read while they are sent.
+    """The body for httpx; files are read while they are sent.
 
-    `output_dir` is that of the call. Raises NotSent (`validation_error`) for a file that is not among those of the call.
+    `output_dir` is the call's. Raises NotSent (`validation_error`) for a file that does not belong to the call.
     """
     with contextlib.ExitStack() as opened:
         match body:
@@ -262,7 +247,7 @@ async def sent(body: Body | None, output_dir: Path) -> AsyncGenerator[Sent]:
                 size = os.fstat(file.fileno()).st_size
                 yield Sent(read_in_pieces(file), headers={"Content-Type": media_type, "Content-Length": str(size)})
             case Multipart(fields):
-                # Without a part httpx would write no multipart body.
+                # Without any part httpx would not write a multipart body.
                 parts = [(one.name, await _part(one, output_dir, opened)) for one in fields]
                 yield Sent(files=parts or [("", (None, b"", None))])
 
@@ -275,7 +260,7 @@ async def _part(one: Field, output_dir: Path, opened: contextlib.ExitStack) -> _
 
 
 def _opened(name: str, path: str, output_dir: Path) -> BinaryIO:
-    """The tool may write in the folder of the call: no link is followed. Blocks."""
+    """Follows no links, because the tool may write in the folder of the call. Blocks."""
     root, own = Path(*output_dir.parts[:-_PARTS]), output_dir.with_name(_IN)
     try:
         return open_below(root, *own.relative_to(root).parts, *Path(os.path.normpath(path)).relative_to(own).parts)

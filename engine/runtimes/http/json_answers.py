@@ -1,4 +1,4 @@
-"""Reading the JSON that programs answer with."""
+"""Reads the JSON that programs answer with."""
 
 import math
 import re
@@ -10,17 +10,17 @@ from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_json
 
 MAX_RESULT_VALUES = 250_000
-"""What an answer may hold where no setting says otherwise."""
+"""The default limit of values in an answer."""
 
 _MAY_OVERFLOW = re.compile(rb"[0-9][eE]\+?[0-9]{3}|[0-9]{309}")
-"""Few answers have such a number, so few are walked through."""
+"""Only answers with such a number are searched for infinite values."""
 _PIECE = 1 << 18
 _OVERLAP = 320
-"""A search holds the interpreter's lock: in 64 MB at once it would do so for a second."""
+"""The search goes piece by piece, because it holds the interpreter's lock: for 64 MB at once, a second."""
 
 
 class TooMuchError(ValueError):
-    """It is not parsed: it is too large, or nested too deeply."""
+    """The JSON is not parsed: it has too many values, or is nested too deeply."""
 
     def __init__(self, excess: Excess) -> None:
         setting = " (TOOL_AGENT_MAX_RESULT_VALUES)" if excess.of == "values" else ""
@@ -29,9 +29,9 @@ class TooMuchError(ValueError):
 
 
 def read_json(text: bytes, max_values: int = MAX_RESULT_VALUES) -> JsonValue:
-    """With U+FFFD for halves of surrogate pairs, which programs leave that cut a text in the middle of a character.
+    """The value, with U+FFFD for lone surrogates, which programs leave when they cut a text within a character.
 
-    Raises TooMuchError, and ValueError: no JSON, or a number that no double holds, which the parser takes for infinite.
+    Raises TooMuchError, and ValueError: not JSON, or a number that does not fit a double, which the parser reads as infinite.
     """
     if (excess := excess_of(text, max_values)) is not None:
         raise TooMuchError(excess)
@@ -42,7 +42,7 @@ def read_json(text: bytes, max_values: int = MAX_RESULT_VALUES) -> JsonValue:
 
 
 def _parsed(text: bytes) -> JsonValue:
-    # What the parser gives is plain JSON; a check of it would copy a large answer once more.
+    # The parser returns plain JSON; validation would copy a large answer once more.
     try:
         value: JsonValue = pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError:
@@ -54,7 +54,7 @@ def _parsed(text: bytes) -> JsonValue:
 
 
 def _is_finite(value: JsonValue) -> bool:
-    """Whether no number in it became infinite when it was read."""
+    """Whether no number in the value was read as infinite."""
     left: list[JsonValue] = [value]
     while left:
         match left.pop():

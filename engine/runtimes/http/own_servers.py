@@ -1,4 +1,4 @@
-"""Where and how a server is asked that we have started ourselves, and what it is shown."""
+"""Requests to servers that we have started: the target, and the login that the server wants."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ _HEADER_TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 
 def own_target(endpoint: str, source: LocalSource | DockerSource, headers: Mapping[str, str], secrets: Secrets) -> Target:
-    """Raises NotSent where it wants to be shown what is not there, or cannot be sent."""
+    """Raises NotSent if the login's variable is missing or cannot be sent."""
     login, places = source.login, Places.of(source)
     if login is None:
         return Target(endpoint, source.http_method, source.endpoint_path, headers, places=places)

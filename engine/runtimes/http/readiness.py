@@ -1,7 +1,8 @@
-"""Waits until a launched server can serve, and makes sure that it is the one that answers."""
+"""Waits until a launched server can serve, and makes sure that no other program answers for it."""
 
 import asyncio
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -16,25 +17,25 @@ from toolagent.contracts.sources import HttpSource
 _FASTEST_LOOK_S = 0.01
 _SLOWEST_LOOK_S = 0.2
 _LATE_BY = 0.1
-"""The delay after which a start is noticed, as a share of its duration."""
+"""The longest delay until a start is noticed, as a share of the start's duration."""
 
 _ASK_S = 2.0
 IDLE_ASK_S = 1.0
 _OK = 200
 _DESCRIPTION = "/openapi.json"
 _UNDECLARED = frozenset({HttpSource.model_fields["health_path"].default, _DESCRIPTION})
-"""Asked where no health path is declared: any answer below 500, also a redirect or a 401, means that the server is up."""
+"""Paths that are asked if no health path is declared: any answer below 500, also a redirect or 401, means that the server is up."""
 
 _NOT_FOUND = 404
 _SERVER_ERROR = 500
 
 
 class Ready:
-    """It serves."""
+    """The server serves."""
 
 
 class Exited:
-    """It ended before it served."""
+    """The server ended before it served."""
 
 
 class NotOurs:
@@ -43,7 +44,7 @@ class NotOurs:
 
 @dataclass(frozen=True, slots=True)
 class Unhealthy:
-    """It lives but does not serve. `last` says what it answered last."""
+    """The server lives but does not serve. `last` is its last answer."""
 
     waited_s: float
     last: str
@@ -53,9 +54,9 @@ Readiness: TypeAlias = Ready | Exited | NotOurs | Unhealthy
 
 
 async def await_ready(process: Process, endpoint: str, health_path: str, http: HttpExchange, timeout_s: float) -> Readiness:
-    """Ask the health path until it serves.
+    """Asks the health path until the server serves.
 
-    Only the process can answer at a unix socket; on a port its owner is checked.
+    Only the process can answer at a unix socket; for a port, the owner is checked.
     """
     began, last = time.monotonic(), "no answer"
     try:
@@ -72,9 +73,9 @@ async def await_ready(process: Process, endpoint: str, health_path: str, http: H
 
 
 async def serves(health: Health, path: str, endpoint: str, http: HttpExchange) -> bool:
-    """Whether what the health path answered means that the tool can serve: 200, or anything below 500 where it was not declared.
+    """Whether this answer of the health path means that the tool can serve: 200, or anything below 500 if the path was not declared.
 
-    Where it answers 404, any answer below 500 to `/` counts.
+    For a 404, any answer below 500 to `/` counts.
     """
     if health.status == _NOT_FOUND:
         root = await http.health(endpoint, "/", _ASK_S)
@@ -83,13 +84,13 @@ async def serves(health: Health, path: str, endpoint: str, http: HttpExchange) -
 
 
 async def is_idle(endpoint: str, path: str, http: HttpExchange) -> bool:
-    """A tool that does not say how much it works on may go on with what was cancelled: only a plain 0 counts."""
+    """Whether the tool reports 0 active requests. A tool that does not report may still work on a cancelled one."""
     health = await http.health(endpoint, path, IDLE_ASK_S)
     return health is not None and health.status == _OK and health.active == 0
 
 
 async def vitals_of(endpoint: str, path: str, http: HttpExchange, timeout_s: float) -> Vitals:
-    """How a tool is that serves already."""
+    """The health of a tool that serves already."""
     health = await http.health(endpoint, path, timeout_s)
     if health is None:
         return Vitals(is_well=False, said=f"{path} did not answer within {timeout_s:g} s")
@@ -107,8 +108,6 @@ async def _whose(process: Process, endpoint: str) -> Readiness:
 
 
 async def _pause(process: Process, seconds: float) -> None:
-    """Sleep until the process ends, at the longest."""
-    try:
+    """Sleeps, at most until the process ends."""
+    with suppress(TimeoutError):
         await asyncio.wait_for(process.exited(), seconds)
-    except TimeoutError:
-        return

@@ -1,4 +1,4 @@
-"""The keys of a remote tool, for a header or a query."""
+"""Keys of a remote tool, for headers and queries."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +16,7 @@ _HEADER_TEXT = re.compile(r"[\x20-\x7e]+")
 
 
 def key_of(named: str | None, secrets: Secrets) -> str | None:
-    """The key, resolved anew for each call. Raises NotSent when it is named but not there."""
+    """The key, looked up anew for each call; None if none is named. Raises NotSent if it is missing or cannot be sent."""
     if named is None:
         return None
     name = named.removeprefix("secret:")
@@ -27,29 +27,30 @@ def key_of(named: str | None, secrets: Secrets) -> str | None:
 
 
 def named_in(headers: Mapping[str, str], secrets: Secrets) -> Iterator[tuple[str, str, str]]:
-    """Headers that name a secret: the name, the scheme with a space behind it, if any, and the secret. Raises NotSent."""
+    """The headers that name a secret: name, scheme with its space (or empty), and the secret. Raises NotSent."""
     for name, value in headers.items():
         if named := re.fullmatch(SECRET_IN_A_HEADER, value):
             yield name, named[1], key_of(named[2], secrets) or ""
 
 
 def with_keys(headers: Mapping[str, str], secrets: Secrets) -> dict[str, str]:
-    """Headers as they are sent. Raises NotSent."""
+    """The headers with their secrets. Raises NotSent."""
     return {**headers, **{name: f"{scheme}{key}" for name, scheme, key in named_in(headers, secrets)}}
 
 
 def filled(path: str, secrets: Secrets) -> tuple[str, tuple[str, ...]]:
-    """The path with the secrets that its query names, and these, also as they stand there. Raises NotSent."""
+    """The path with the secrets that its query names, and these secrets, also in quoted form. Raises NotSent."""
     place, mark, query = path.partition("?")
     found = {name: secrets(name) or "" for name in SECRET_IN_A_QUERY.findall(query)}
-    for name in (name for name, value in found.items() if not value):
-        raise not_there(name, "is not set")
+    for name, value in found.items():
+        if not value:
+            raise not_there(name, "is not set")
     query = SECRET_IN_A_QUERY.sub(lambda named: quote(found[named[1]], safe=""), query)
     return place + mark + query, tuple(dict.fromkeys(form for value in found.values() for form in (value, quote(value, safe=""))))
 
 
 def not_there(name: str, said: str, *, must_be: bool = False) -> NotSent:
-    """What is wrong with a secret, and which setting to set."""
+    """Says what is wrong with a secret, and which setting to set."""
     remedy = f"Set TOOL_AGENT_SECRET_{name}{' to that' if must_be else ''}."
     return NotSent(
         ErrorType.DEPENDENCY_ERROR,

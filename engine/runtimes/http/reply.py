@@ -1,7 +1,8 @@
-"""What a tool's HTTP answer means: a value, or a failure of the call."""
+"""Turns a tool's HTTP answer into a value, or a failure of the call."""
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import httpx
@@ -17,17 +18,17 @@ _TOLD_BYTES = 4 * 1024
 _MASK = "***"
 _MASKED_IN_RESULTS = 8
 _LENGTH_DIGITS = 16
-_INVALID_PARAMS = 422
-_NOT_NOW = 503
+_OWN_ERRORS = {422: ErrorType.VALIDATION_ERROR, 503: ErrorType.UNAVAILABLE}
+"""Errors in our own form that are passed on with their type, by status."""
 _GATEWAY_GAVE_UP = (502, 504)
-"""Said by a gateway between us and the tool, which may have acted; 503 refuses a request before anything is done."""
+"""A gateway before the tool answers so, and the tool may have acted. 503 refuses a request before anything is done."""
 _TOLD_VALUES = 10_000
-"""Of an error. It stands deeper in a result than an answer does, and is as shallow as one has to be."""
+"""The limit of values in an error, which is quoted inside a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An answer, read as far as it may be. `is_whole` is False when there was more; `announced` is its Content-Length, unless packed."""
+    """An answer, read up to its limit. `is_whole` is False if there was more; `announced` is its Content-Length, unless packed."""
 
     status: int
     body: bytes
@@ -36,9 +37,9 @@ class Received:
 
 
 async def read(response: httpx.Response, max_result_bytes: int, large: LargeAnswer | None = None) -> Received:
-    """Read a result in full or not at all; of an error only the beginning.
+    """Reads a result in full or not at all, and the beginning of an error.
 
-    Raises CallFailed for a result that cannot be unpacked, httpx.HTTPError when the connection breaks.
+    Raises CallFailed if a result cannot be unpacked, httpx.HTTPError if the connection breaks.
     """
     limit = max_result_bytes if response.is_success else _ERROR_BODY_BYTES
     said = response.headers.get("content-length", "")
@@ -63,22 +64,22 @@ def meaning_of(
     through_gateways: bool = False,
     max_values: int = MAX_RESULT_VALUES,
 ) -> JsonValue:
-    """The value that a 2xx carries (null when it has no body). Raises CallFailed for everything else.
+    """The value of a 2xx answer (None without a body). Raises CallFailed for all others.
 
-    `secrets` are masked wherever the answer repeats them. `through_gateways`: an answer may be one of theirs, not the tool's.
+    `secrets` are masked wherever the answer repeats them. `through_gateways`: a gateway may have answered in place of the tool.
     """
     if not httpx.codes.is_success(received.status):
-        if through_gateways and received.status in _GATEWAY_GAVE_UP:
-            raise _gave_up(received, secrets)
-        raise _failure(received, secrets)
+        body = _masked(received.body, secrets)
+        raise _gave_up(received, body) if through_gateways and received.status in _GATEWAY_GAVE_UP else _failure(received, body)
     if not received.is_whole:
+        size = f"more than {max_result_bytes}" if received.announced is None else received.announced
         raise CallFailed(
             ErrorType.OUTPUT_VALIDATION_ERROR,
-            f"The tool's answer is {_size_in_words(received, max_result_bytes)} of JSON, counted unpacked; "
+            f"The tool's answer is {size} bytes of JSON, counted unpacked; "
             f"at most {max_result_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES).",
             {"size": received.announced, "limit": max_result_bytes},
         )
-    # A very short secret would be found in innocent results.
+    # Very short secrets also occur in unrelated results: they are not masked there.
     body = _masked(received.body, [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS])
     if not body.strip():
         return None
@@ -94,45 +95,32 @@ def meaning_of(
         ) from error
 
 
-def _size_in_words(received: Received, limit: int) -> str:
-    return f"more than {limit} bytes" if received.announced is None else f"{received.announced} bytes"
-
-
-def _failure(received: Received, secrets: Sequence[str]) -> CallFailed:
-    body = _masked(received.body, secrets)
+def _failure(received: Received, body: bytes) -> CallFailed:
     told = _error_in(body)
-    if received.status == _INVALID_PARAMS and told is not None and told.type is ErrorType.VALIDATION_ERROR:
-        return CallFailed(ErrorType.VALIDATION_ERROR, told.message, _details_of(told))
-    if received.status == _NOT_NOW and told is not None and told.type is ErrorType.UNAVAILABLE:
-        return CallFailed(ErrorType.UNAVAILABLE, told.message, _details_of(told))
+    if told is not None and told.type is _OWN_ERRORS.get(received.status):
+        details: dict[str, JsonValue] = told.details if isinstance(told.details, dict) else {"details": told.details}
+        return CallFailed(told.type, told.message, details)
     message = f"The tool answered with status {received.status}" + (f": {told.message}" if told else ".")
     return CallFailed(ErrorType.EXECUTION_ERROR, message, {"status_code": received.status, "body": _told(body)})
 
 
-def _details_of(told: ToolError) -> dict[str, JsonValue]:
-    return told.details if isinstance(told.details, dict) else {"details": told.details}
-
-
-def _gave_up(received: Received, secrets: Sequence[str]) -> CallFailed:
+def _gave_up(received: Received, body: bytes) -> CallFailed:
     message = f"A gateway before the tool answered with status {received.status}: it is not known what the tool did."
-    return no_answer(message, status_code=received.status, body=_told(_masked(received.body, secrets)))
+    return no_answer(message, status_code=received.status, body=_told(body))
 
 
 def _error_in(body: bytes) -> ToolError | None:
     """The error of a body in our own form, `{"error": {"type", "message", "details"}}`."""
-    try:
+    with suppress(ValueError):
         whole: JsonValue = read_json(body, _TOLD_VALUES)
         return ToolError.model_validate(whole.get("error")) if isinstance(whole, dict) else None
-    except ValueError:
-        return None
 
 
 def _told(body: bytes) -> JsonValue:
-    if len(body) <= _TOLD_BYTES:
-        try:
+    """The body for the details of a failure: as JSON if it is short, else the beginning of its text."""
+    with suppress(ValueError):
+        if len(body) <= _TOLD_BYTES:
             return read_json(body, _TOLD_VALUES)
-        except ValueError:
-            return _text(body)
     return _text(body)
 
 

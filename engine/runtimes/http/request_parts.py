@@ -1,4 +1,4 @@
-"""Where each parameter of a call goes in an HTTP request: into the path, the query, a header or the body."""
+"""Puts each parameter of a call into an HTTP request: into the path, the query, a header or the body."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _SEPARATORS: Mapping[ParameterStyle, str] = {"comma": ",", "space": " ", "pipe":
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where parameters go that the method alone does not place, and how they are written; see HttpSource."""
+    """Where parameters go if the method alone does not tell, and how they are written; see HttpSource."""
 
     query: frozenset[str] = frozenset()
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -44,9 +44,12 @@ class Places:
         )
 
 
+NO_PLACES = Places()
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A body that is at hand."""
+    """A body in memory."""
 
     content: bytes
     media_type: str = "application/json"
@@ -54,7 +57,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Of a multipart body; of a file the value is its path."""
+    """A field of a multipart body; for a file, `value` is its path."""
 
     name: str
     value: str
@@ -69,7 +72,7 @@ class Multipart:
 
 @dataclass(frozen=True, slots=True)
 class Octets:
-    """The file at this path, as it is."""
+    """The file at this path as the whole body; `name` is its parameter."""
 
     name: str
     path: str
@@ -81,7 +84,7 @@ Body: TypeAlias = Written | Multipart | Octets
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """`path` is quoted. `body` is None where the method has none, or the parameter that is the body was not given."""
+    """`path` is quoted. `body` is None if the method has none, or the parameter for it was not given."""
 
     path: str
     query: tuple[tuple[str, str], ...] = ()
@@ -89,14 +92,13 @@ class RequestParts:
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], places: Places | None = None) -> RequestParts:
-    """Fill `{name}` in the path, and what has a place of its own; GET and DELETE send the rest as query, the others as the body.
-    A DELETE has a body where a parameter is said to be that.
+def request_parts(method: HttpMethod, path: str, params: dict[str, JsonValue], places: Places = NO_PLACES) -> RequestParts:
+    """Fills `{name}` in the path and all places; GET and DELETE send the rest in the query, other methods in the body.
+    A DELETE has a body only if the source names a body parameter.
 
-    In a query or form a list is a repeated key, an object its JSON text, a boolean `true` or `false`, and null is left out; a style says
-    otherwise. Raises NotSent (`validation_error`) for a parameter that is missing in the path or cannot be written.
+    In a query or form a list becomes a repeated key, an object its JSON text, a boolean `true` or `false`, and null is left out; a style
+    changes this. Raises NotSent (`validation_error`) if a parameter of the path is missing, or one cannot be written.
     """
-    places = places or Places()
     used = {*_NAME.findall(path), *places.headers}
     filled = _NAME.sub(lambda found: _segment(found.group(1), params, places), path)
     headers = tuple(
@@ -131,7 +133,7 @@ def _body(rest: dict[str, JsonValue], places: Places) -> Body | None:
 
 
 def _spread(rest: dict[str, JsonValue], places: Places) -> Mapping[str, JsonValue]:
-    """The fields; of a parameter that is the whole body those of its object."""
+    """The fields of a form: the parameters, or the fields of the one object that is the whole body."""
     if places.body is None:
         return rest
     whole = rest.get(places.body, {})
@@ -194,7 +196,7 @@ def _segment(name: str, params: dict[str, JsonValue], places: Places) -> str:
         said = "is missing" if value is None else "must be a text, a number or a boolean"
         raise _invalid(name, f"{said}: it is part of the path of the request")
     text = _text(value)
-    # Empty or dots would lead to another path than the tool's.
+    # An empty part or dots would change the path.
     if text in ("", ".", ".."):
         raise _invalid(name, f"cannot be {text!r}: it is part of the path of the request")
     try:

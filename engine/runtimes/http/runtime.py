@@ -1,4 +1,4 @@
-"""Reaches remote tools over HTTP."""
+"""Calls remote tools over HTTP."""
 
 import base64
 import re
@@ -25,10 +25,10 @@ _UNAUTHORIZED = 401
 
 
 class RemoteRuntime(Unstarted):
-    """The runtime of RemoteSource. Nothing is started; whether it is there shows when it is called."""
+    """The runtime of RemoteSource. It starts nothing: a call shows whether the tool is there."""
 
     def __init__(self, http: HttpExchange, secrets: Secrets, tables: HttpExchange | None = None) -> None:
-        """`tables` reaches the tools of external tables; without it they are reached as others are."""
+        """`tables` is the exchange for tools of external tables; by default `http`."""
         self._http, self._secrets, self._tables = http, secrets, tables or http
         self._tokens = {False: ClientTokens(http), True: ClientTokens(self._tables)}
 
@@ -62,7 +62,7 @@ class RemoteRuntime(Unstarted):
         return answer if envelope is None else _unwrapped(answer, envelope)
 
     async def _shown(self, source: RemoteSource, request: ToolRequest) -> "_Shown":
-        """The secret, resolved anew for each call. Raises NotSent when it is named but not there, or is none of its kind."""
+        """The headers with the secret, which is looked up anew for each call. Raises NotSent if it is missing or has a wrong form."""
         if source.remote_api_key is None:
             return _Shown({}, ())
         name = source.remote_api_key.removeprefix("secret:")
@@ -71,7 +71,7 @@ class RemoteRuntime(Unstarted):
             raise not_there(name, f"has to be {_PAIRS[source.auth_kind]}, and has no colon", must_be=True)
         match source.auth_kind:
             case "basic" if key:
-                # In UTF-8, as RFC 7617 lets servers ask for: it need not be ASCII.
+                # In UTF-8, which RFC 7617 allows: it need not be ASCII.
                 encoded = base64.b64encode(key.encode()).decode()
                 return _Shown({source.auth_header: f"Basic {encoded}"}, (key, key.partition(":")[2], encoded))
             case "client_credentials" if key and source.token_url:
@@ -94,7 +94,7 @@ class RemoteRuntime(Unstarted):
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """To the server: `secrets` are what is masked where it comes back."""
+    """What the server is shown; `secrets` are masked in its answer."""
 
     headers: dict[str, str]
     secrets: tuple[str, ...]
@@ -108,7 +108,7 @@ def _unwrapped(answer: JsonValue, envelope: Envelope) -> JsonValue:
 
 
 def _path(source: RemoteSource) -> str:
-    """The path of a call, with the query of both parts of its address behind it."""
+    """The path of a call, with the queries of its URL and of its path."""
     path, query = source.remote_path or source.endpoint_path, source.remote_url.partition("?")[2]
     whole = path if path.startswith("/") else f"/{path}"
     return f"{whole}{'&' if '?' in whole else '?'}{query}" if query else whole

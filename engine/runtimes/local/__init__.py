@@ -1,1 +1,1 @@
-"""Projects of this machine that serve in a sandbox."""
+"""Projects of this machine that run as servers in a sandbox."""

@@ -1,4 +1,4 @@
-"""Programs of this machine that serve in a sandbox: where their project is, its environment, their box, their launch."""
+"""Launches programs of this machine as servers in a sandbox: finds their project, builds their box."""
 
 import asyncio
 import contextlib
@@ -28,9 +28,9 @@ _HOME = Path("/home/tool")
 
 @dataclass(frozen=True, slots=True)
 class LocalSettings:
-    """`data` is the folder projects are under, `state` the state directory, `calls` where the files of calls are. Times are in seconds.
+    """`data` is the folder of projects, `state` the state directory, `calls` the folder of calls' files. Times are in seconds.
 
-    `observed`: of tools that may reach no host it is known, too, which they ask for.
+    `observed`: the requests of tools that may reach no host are recorded too.
     """
 
     data: Path
@@ -44,7 +44,7 @@ class LocalSettings:
 
 @dataclass(frozen=True, slots=True)
 class Sandboxing:
-    """How tools are kept apart. `sandbox` is the reason where there is none; `variables` are those of the host that may be granted."""
+    """How tools are isolated. `sandbox` is a reason if there is none; `variables` are the host's variables that may be granted."""
 
     sandbox: Sandbox | str
     egress: Egress
@@ -55,9 +55,9 @@ class Sandboxing:
 
 @dataclass(frozen=True, slots=True)
 class BoxedRun:
-    """A program and what it gets. Without a `project` it begins in its HOME. `port` is where it serves, `stdio` its stdin and stdout.
+    """A program and what it gets. Without a `project` it starts in its HOME. It serves on `port`, or on `stdio`: its stdin and stdout.
 
-    `variables` are those of the source, with their secrets in clear: the program reads them.
+    `variables` are the source's, with their secrets in clear, because the program reads them.
     """
 
     tool: ToolManifest
@@ -72,19 +72,19 @@ class BoxedRun:
 
 
 class BoxedRuns:
-    """What the runtimes of such programs share. Stateless: the caller ends what it launches."""
+    """Shared by the runtimes of such programs. Stateless: the caller ends what it launches."""
 
     def __init__(self, settings: LocalSettings, launcher: Launcher, sandboxing: Sandboxing, projects: Projects | None = None) -> None:
         self._settings, self._launcher, self._sandboxing, self._projects = settings, launcher, sandboxing, projects
 
     def sandbox(self, tool_id: str) -> Sandbox:
-        """Raises StartFailed where there is none."""
+        """Raises StartFailed if there is none."""
         if isinstance(self._sandboxing.sandbox, str):
             raise StartFailed(ErrorType.UNAVAILABLE, f"The tool {tool_id!r} is not run: {self._sandboxing.sandbox}", {"missing": "sandbox"})
         return self._sandboxing.sandbox
 
     async def project(self, tool_id: str, host_dir: str, content: str | None, progress: Progress) -> Path:
-        """The project's folder: from the content store when its files are there. Raises StartFailed."""
+        """The project's folder, from the content store if `content` is given. Raises StartFailed."""
         if content is not None:
             return (await project_of(self._projects, content, tool_id, progress)).resolve()
         roots = [self._settings.data, self._settings.state / "tools"]
@@ -131,13 +131,13 @@ class BoxedRuns:
 
 def _read_only(run: BoxedRun) -> list[Mount]:
     project = [Mount(run.project, run.project)] if run.project is not None else []
-    # Of npm's packages the folder is shown where the project looks for it.
+    # The folder of npm packages is mounted elsewhere: where the project looks for it.
     is_python = run.environment is not None and run.environment.modules is None
     return [*project, *(run.environment.mounts if run.environment is not None and is_python else ())]
 
 
 def _asked_for(grant: Grant) -> tuple[list[Mount], tuple[Difference, ...]]:
-    """Folders of the host that the policy grants; what is below the project is there anyhow, and cannot be written."""
+    """The host's folders that the policy grants. The project itself is always mounted, and never writable."""
     mounts: list[Mount] = []
     unmet: list[Difference] = []
     for item, patterns, writable in (("read", grant.enforced.read, False), ("write", grant.enforced.write, True)):

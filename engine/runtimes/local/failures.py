@@ -1,4 +1,4 @@
-"""What is said when a local tool does not come up, or ends."""
+"""Failures of local tools that do not start."""
 
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.http.readiness import Unhealthy

@@ -1,4 +1,4 @@
-"""A program of this machine that was launched."""
+"""A launched program of this machine."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from engine.runtimes.sandbox.egress import SandboxNetwork
 
 @dataclass(slots=True)
 class Launched:
-    """It, and all that ends with it. `calls` are those that it answers now."""
+    """The process and all that ends with it. `calls` counts its running calls."""
 
     process: Process
     way: SandboxNetwork

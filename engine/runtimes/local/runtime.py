@@ -1,4 +1,4 @@
-"""Runs a project of this machine as a server in a sandbox, reached through a unix socket."""
+"""Runs a project of this machine as a server in a sandbox, behind a unix socket."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import LocalSource
 
 _PORT = 8000
-"""On the sandbox's own loopback, which nothing else uses."""
+"""A port of the sandbox's own loopback, which nothing else uses."""
 
 
 class LocalRuntime:
@@ -126,7 +126,7 @@ class LocalRuntime:
         await self._http.forget(server.way.endpoint)
 
     async def _end_if_deaf(self, server: Launched, source: LocalSource, failure: CallFailed) -> None:
-        """A tool that lives and accepts no connections would fail every call. The forwarder accepts them, so a call cannot tell."""
+        """Ends a tool that lives but accepts no connections, which would fail every call. Calls cannot tell: the forwarder accepts."""
         if failure.error_type is not ErrorType.EXECUTION_ERROR or server.calls > 1:
             return
         with contextlib.suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""What the answer of an MCP tool means: an output, or a failure of the call."""
+"""Turns the answer of an MCP tool into an output, or a failure of the call."""
 
 import json
 from collections.abc import Sequence
@@ -21,21 +21,21 @@ _TOLD_CHARACTERS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`content` is how the server wrote it, for callers that speak MCP: see `toolagent_service.calls.mcp_contents`."""
+    """`content` is the answer in the server's form, for callers that speak MCP: see `toolagent_service.calls.mcp_contents`."""
 
     output: JsonValue
     content: JsonValue
 
 
 def answer_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = ()) -> Answer:
-    """The output is `structuredContent` where there is some; else `text`, all texts in one, and `content`, what is no text, if any.
+    """The output is `structuredContent` if there is some, else an object: `text` joins all texts, `content` holds the other blocks.
 
-    Raises CallFailed: the tool says that it failed, or the answer is larger than is taken.
+    Raises CallFailed if the tool reports a failure or the answer is too large.
     """
     if result.is_error:
         text = masked_text("\n".join(block.text for block in result.content if isinstance(block, TextContent)), secrets)
         raise CallFailed(
-            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool says that it failed, and not why.", {"is_error": True}
+            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool reports a failure without a reason.", {"is_error": True}
         )
     told: list[JsonValue] = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
     blocks = cast("list[Block]", well_formed_value(masked(told, secrets)))
@@ -50,7 +50,7 @@ def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
     try:
         written = json.dumps(output, ensure_ascii=False, allow_nan=False)
     except ValueError as error:
-        message = "The tool's answer holds a number that is none, or too large for a JSON number of double precision."
+        message = "The tool's answer holds a number that is not finite, or too large for a JSON number of double precision."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message) from error
     if (size := len(written.encode(errors="replace"))) > max_bytes:
         message = f"The tool's answer is {size} bytes of JSON; at most {max_bytes} are taken (TOOL_AGENT_MAX_RESULT_BYTES)."
@@ -59,9 +59,9 @@ def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
 
 
 def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
-    """What became of a call that got no result."""
-    message = masked_text(error.message, secrets)[:_TOLD_CHARACTERS]
-    details: dict[str, JsonValue] = {"code": error.code, **_data_of(error, secrets)}
+    """The failure of a call that got an error."""
+    message, data = masked_text(error.message, secrets)[:_TOLD_CHARACTERS], data_of(error, secrets)
+    details: dict[str, JsonValue] = {"code": error.code, **({} if data is None else {"data": data})}
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):
             return NotSent(ErrorType.UNAVAILABLE, message)
@@ -89,7 +89,7 @@ def _refusal_of(error: MCPError, message: str) -> NotSent:
 
 
 def error_of(refusal: NotSent) -> ErrorData:
-    """What `failure_of` makes a refusal of again."""
+    """The error that `failure_of` turns into this refusal again."""
     match refusal.error_type:
         case ErrorType.SECURITY_ERROR:
             return ErrorData(code=REFUSED, message=refusal.message)
@@ -99,6 +99,7 @@ def error_of(refusal: NotSent) -> ErrorData:
             return ErrorData(code=NOT_SENT, message=refusal.message)
 
 
-def _data_of(error: MCPError, secrets: Sequence[str]) -> dict[str, JsonValue]:
+def data_of(error: MCPError, secrets: Sequence[str]) -> JsonValue:
+    """The data of an error, without `secrets`; None if it is too large."""
     told = json.dumps(error.error.data)
-    return {"data": masked(json.loads(told), secrets)} if error.error.data is not None and len(told) <= _TOLD_CHARACTERS else {}
+    return masked(json.loads(told), secrets) if len(told) <= _TOLD_CHARACTERS else None

@@ -1,25 +1,25 @@
-"""Error codes that our own ends of a connection put in the place of an answer. A server that sends one of these is believed."""
+"""Error codes that our side of a connection reports instead of an answer. A code that the server itself sends counts the same."""
 
 NOT_SENT = -31_001
 """Nothing reached the server."""
 
 REFUSED = -31_002
-"""Nothing was sent, as nothing may be sent there."""
+"""Nothing was sent, because the address is not allowed."""
 
 BROKEN = -31_003
-"""It was sent, and what became of it is not known."""
+"""The request was sent; its outcome is unknown."""
 
 TOO_LARGE = -31_004
-"""It was answered, with more than is taken."""
+"""The answer is too large."""
 
 FORGOTTEN = -31_005
-"""The server knows nothing of the session, and did nothing."""
+"""The server does not know the session, and did nothing."""
 
 DECLINED = -31_006
-"""It asked for something that its caller does not answer."""
-
-LOGIN = -31_008
-"""Nothing was done, as the server wants a login; `data` has the reason."""
+"""The server asked a question that the caller did not answer."""
 
 STRANGE = -31_007
-"""It asks without end, or what is no question; or it answers with an HTTP status that is an error, and says no more."""
+"""The server asks without end, or asks no valid question; or it answers with an HTTP error status without an MCP error."""
+
+LOGIN = -31_008
+"""The server wants a login, and did nothing; `data` has the reason."""

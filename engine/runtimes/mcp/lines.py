@@ -1,4 +1,4 @@
-"""Reads messages from a server's stdout, robustly and in bounded memory."""
+"""Reads messages from a server's stdout in bounded memory; ignores other output."""
 
 import re
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from engine.runtimes.http.json_answers import TooMuchError, read_json
 from engine.runtimes.mcp.codes import TOO_LARGE
 
 _ENDS = 512
-"""Of a line that is too long, so much of its beginning and of its end is kept: there its id stands."""
+"""Bytes that are kept of the beginning and of the end of a line that is too long. The id is in one of them."""
 
 _VALUE = 2
-"""What a value counts, so that many small ones are soon too many."""
+"""The size that each value adds to its characters, so that many small values count too."""
 
 _ID_FIRST = re.compile(rb'^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*(\d{1,18})\s*,')
 _ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*$')
@@ -24,7 +24,7 @@ _ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*"jsonrpc"\s*:\s*"2\.
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line. Of one that is too long, `text` is its beginning and its end, and `size` its full size."""
+    """One line. If it is too long, `text` holds only its beginning and end; `size` is always its full size."""
 
     text: bytes
     size: int
@@ -35,7 +35,7 @@ class Line:
 
 
 class Lines:
-    """Splits what comes into lines of at most `most` bytes; what is longer is not held."""
+    """Splits output into lines of at most `most` bytes, and drops the middle of longer ones."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -58,7 +58,7 @@ class Lines:
         if self._size <= self._most:
             self._kept += piece
             return
-        # The buffer is freed at once: only the ends of the line are used.
+        # Frees the buffer: only the ends of the line are used.
         lacking = max(0, _ENDS - len(self._kept))
         self._kept += piece[:lacking]
         self._end = (self._end + bytes(self._kept[_ENDS:][-_ENDS:]) + piece[lacking:][-_ENDS:])[-_ENDS:]
@@ -66,7 +66,7 @@ class Lines:
 
 
 def is_larger(value: object, most: int) -> bool:
-    """Whether a JSON value has more than so many characters in its texts, each value counted as some. Does not go through all of it."""
+    """Whether a JSON value is larger than `most`: the characters of its texts, and some for each value. Stops when that is clear."""
     left, seen = [value], 0
     while left and seen <= most:
         seen += _VALUE
@@ -83,7 +83,7 @@ def is_larger(value: object, most: int) -> bool:
 
 
 def message_of(line: Line, max_values: int) -> JSONRPCMessage | None:
-    """None for what is no message. An answer that is too large becomes the error that says so."""
+    """The message of a line; None if it is not one. An answer that is too large becomes an error."""
     if not line.is_whole:
         return _refused(line.text, f"it is {line.size} bytes of JSON (TOOL_AGENT_MAX_RESULT_BYTES)")
     try:

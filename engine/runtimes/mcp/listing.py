@@ -1,4 +1,4 @@
-"""The tools that a server lists: bounded, and what is wrong with them as data."""
+"""Lists a server's tools within bounds, and reports faulty ones as data."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ _HINTS = {"read_only": "readOnlyHint", "destructive": "destructiveHint", "idempo
 
 @dataclass(frozen=True, slots=True)
 class ListedTool:
-    """As the server says it. Its hints are promises that it makes of itself: only who trusts the server may go by them."""
+    """A tool as the server describes it. The server's hints about itself count only if the server is trusted."""
 
     name: str
     description: str
@@ -39,7 +39,7 @@ class ListedTool:
 
 @dataclass(frozen=True, slots=True)
 class ListingFault:
-    """What was left out, and why. `name` is empty where it is the listing itself that ended early."""
+    """A tool that was left out, and why. `name` is empty if the listing itself ended early."""
 
     name: str
     reason: str
@@ -47,10 +47,10 @@ class ListingFault:
 
 @dataclass(slots=True)
 class Listing:
-    """In the server's order; of tools of one name the first."""
+    """The tools in the server's order; of several with one name, the first."""
 
     revision: Revision | None = None
-    """Of the protocol that the server was found to speak, which is tried first from then on; None where nothing is to be remembered."""
+    """The protocol revision that the server speaks, which later connections try first; None if it need not be remembered."""
     tools: list[ListedTool] = field(default_factory=list[ListedTool])
     faults: list[ListingFault] = field(default_factory=list[ListingFault])
 
@@ -59,7 +59,7 @@ class Listing:
 
 
 async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
-    """All pages, up to the bounds, without `secrets`. Raises MCPError when not even the first can be had."""
+    """Reads all pages, up to the bounds, and masks `secrets`. Raises MCPError if the first page fails."""
     found = Listing()
     cursor: str | None = None
     seen: set[str] = set()
@@ -70,7 +70,7 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
         except MCPError as error:
             if cursor is None:
                 raise
-            found.leave_out("", f"The next page could not be had: {masked_text(error.message, secrets)}")
+            found.leave_out("", f"The next page could not be read: {masked_text(error.message, secrets)}")
             return found
         page, length = await asyncio.to_thread(_shown, told, secrets)
         size += length
@@ -79,12 +79,12 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
             return found
         if not await _taken(page.get("tools"), found):
             return found
-        # As the server wrote it: it is sent back, and shown to no caller.
+        # The unmasked cursor: it is sent back to the server, and shown to no caller.
         following = told.get("nextCursor")
         if following is None:
             return found
         if not isinstance(following, str) or len(following) > _LONGEST_CURSOR or following in seen:
-            found.leave_out("", "The server names a next page that it has given already, or that is none; the listing ends there.")
+            found.leave_out("", "The server repeats a next page, or names an invalid one; the listing ends there.")
             return found
         seen.add(cursor := following)
     found.leave_out("", f"The server has more than {_MOST_PAGES} pages of tools; the others are left out.")
@@ -92,14 +92,14 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
 
 
 def _shown(page: dict[str, Any], secrets: Sequence[str]) -> tuple[dict[str, JsonValue], int]:
-    """The page without secrets, and its size. Blocks."""
+    """The page with its secrets masked, and its size. Blocks."""
     return cast("dict[str, JsonValue]", masked(page, secrets)), len(json.dumps(page))
 
 
 async def _taken(tools: JsonValue, found: Listing) -> bool:
-    """Whether there is room for more."""
+    """Adds the tools of a page. Returns whether there is room for more."""
     if not isinstance(tools, list):
-        found.leave_out("", "`tools` of the server's answer is no list.")
+        found.leave_out("", "`tools` of the server's answer is not a list.")
         return False
     names = {tool.name for tool in found.tools}
     for told in tools:
@@ -120,7 +120,7 @@ async def _taken(tools: JsonValue, found: Listing) -> bool:
 def _tool(told: JsonValue, found: Listing) -> ListedTool | None:
     name = told.get("name") if isinstance(told, dict) else None
     if not isinstance(told, dict) or not isinstance(name, str) or not name or len(name) > _LONGEST_NAME or name != well_formed(name):
-        found.leave_out(json.dumps(name)[:_SHOWN], f"Its name is no text of 1 to {_LONGEST_NAME} characters.")
+        found.leave_out(json.dumps(name)[:_SHOWN], f"Its name is not a text of 1 to {_LONGEST_NAME} characters.")
         return None
     schemas: list[JsonSchema | None] = []
     for key, is_needed in (("inputSchema", True), ("outputSchema", False)):
@@ -145,7 +145,7 @@ def _hints(told: dict[str, JsonValue]) -> McpHints:
 
 
 def _schema(told: JsonValue, *, is_needed: bool) -> tuple[JsonSchema | None, str]:
-    """The schema, and why it is not taken."""
+    """The schema, and why it is refused, else empty."""
     if told is None and not is_needed:
         return None, ""
     if not isinstance(told, dict):

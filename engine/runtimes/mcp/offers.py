@@ -1,8 +1,7 @@
-"""What servers have besides tools: prompts, resources, completions; and that these change."""
+"""What servers offer besides tools: prompts, resources, completions, and news of their changes."""
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
@@ -10,6 +9,7 @@ from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from pydantic import JsonValue
 
+from engine.runtimes.mcp.answers import data_of
 from engine.runtimes.mcp.codes import TOO_LARGE
 from engine.runtimes.mcp.lines import is_larger
 from engine.runtimes.mcp.secrecy import masked, masked_text
@@ -18,7 +18,7 @@ from engine.runtimes.runtime import Offer
 from toolagent.contracts.sources import McpSource
 from toolagent.core.texts import well_formed_value
 
-_MOST_ERROR_DATA = 4096
+_LONGEST_MESSAGE = 4096
 
 _OF_PROMPTS, _OF_RESOURCES, _OF_COMPLETIONS = "prompts", "resources", "completions"
 
@@ -32,27 +32,27 @@ _CAPABILITIES: Mapping[str, str] = {
     "resources/unsubscribe": _OF_RESOURCES,
     "completion/complete": _OF_COMPLETIONS,
 }
-"""The methods that are passed on, and what a server declares that has them."""
+"""The methods that are passed on, and the capability that a server declares for each."""
 
 _WATCHES: Mapping[str, bool] = {"resources/subscribe": True, "resources/unsubscribe": False}
 
 _LARGEST = 4 * 1_048_576
-"""Of an answer: so many characters and values are passed on."""
+"""The most characters and values of an answer that is passed on."""
 
 Changed: TypeAlias = Callable[[str, str, Mapping[str, Any]], None]
-
+"""Called with the server's name, the method and the parameters of a notification."""
 
 STARTED = "tool-agent/started"
-"""Said of a server, by our side: it is up, and knows of no subscription."""
+"""Our own notification: the server has started, and knows no subscriptions."""
 
 
 def server_name(source: McpSource, tool_id: str) -> str:
-    """As it was registered, or else the process, URL or tool that it is known by."""
+    """The registered name, or else the process, URL or tool id."""
     return source.server or source.process or (source.url or "").partition("?")[0] or tool_id
 
 
 class Changes:
-    """What servers say that belongs to no call: that a resource or a list has changed."""
+    """Servers' notifications that belong to no call: a resource or a list has changed."""
 
     def __init__(self) -> None:
         self._listeners: list[Changed] = []
@@ -63,7 +63,7 @@ class Changes:
 
     @contextlib.contextmanager
     def heard_by(self, listener: Changed) -> Generator[None]:
-        """While the block runs, it is called with the name of the server, method and parameters, and must not block."""
+        """Calls the listener, which must not block, while the block runs."""
         self._listeners.append(listener)
         try:
             yield
@@ -72,7 +72,7 @@ class Changes:
 
 
 async def offered_by(server: Server, offer: Offer) -> dict[str, JsonValue]:
-    """The answer of a server: `{result}` or `{error}`."""
+    """The server's answer: `{result}` or `{error}`."""
     capability = _CAPABILITIES.get(offer.method)
     if capability is None or getattr(server.session.capabilities, capability) is None:
         return _error(METHOD_NOT_FOUND, f"This server has no {offer.method}.")
@@ -82,9 +82,7 @@ async def offered_by(server: Server, offer: Offer) -> dict[str, JsonValue]:
     except TimeoutError:
         return _error(REQUEST_TIMEOUT, f"The server did not answer within {offer.timeout_s:g} s.")
     except MCPError as error:
-        told = json.dumps(error.error.data)
-        data = masked(json.loads(told), server.secrets) if len(told) <= _MOST_ERROR_DATA else None
-        return _error(error.code, masked_text(error.message, server.secrets), data)
+        return _error(error.code, masked_text(error.message, server.secrets), data_of(error, server.secrets))
     if await asyncio.to_thread(is_larger, result, _LARGEST):
         return _error(TOO_LARGE, f"The server's answer to {offer.method} is not passed on: it is larger than {_LARGEST} bytes of JSON.")
     return {"result": await asyncio.to_thread(_shown, result, server.secrets)}
@@ -105,5 +103,5 @@ async def _asked(server: Server, offer: Offer) -> dict[str, Any]:
 
 
 def _error(code: int, message: str, data: JsonValue = None) -> dict[str, JsonValue]:
-    error: dict[str, JsonValue] = {"code": code, "message": message[:_MOST_ERROR_DATA]}
+    error: dict[str, JsonValue] = {"code": code, "message": message[:_LONGEST_MESSAGE]}
     return {"error": {**error, "data": data} if data is not None else error}

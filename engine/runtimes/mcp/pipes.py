@@ -1,4 +1,4 @@
-"""The stdin and stdout of a server, as the SDK's session takes them."""
+"""Connects a server's stdin and stdout to the SDK's session."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from engine.runtimes.mcp.lines import Line, Lines, message_of
 
 _CHUNK = 64 * 1024
 _LARGE_BYTES = 64 * 1024
-"""What is longer is read in a thread, so that others are answered in between."""
+"""Longer lines are parsed in a thread, so that the event loop stays free."""
 
 _WAITING = 32
 _DEAF_S = 1.0
@@ -28,7 +28,7 @@ Streams: TypeAlias = tuple[MemoryObjectReceiveStream[SessionMessage | Exception]
 
 @dataclass(slots=True)
 class Pipes:
-    """`read` and `write` are ours, `given` become the server's stdin and stdout."""
+    """`read` and `write` are our ends, `given` become the server's stdin and stdout."""
 
     read: int
     write: int
@@ -50,12 +50,12 @@ class Pipes:
         return cls(read, write, (stdin, stdout))
 
     def close_given(self) -> None:
-        """To be called once the server has them: otherwise its end is never seen."""
+        """Closes the server's ends. Without this, the server's exit is never seen."""
         for fd in self.given:
             os.close(fd)
 
     def close(self) -> None:
-        """Our ends. Closing them twice is no error."""
+        """Closes our ends. Idempotent."""
         if self.is_open:
             self.is_open = False
             os.close(self.read)
@@ -64,7 +64,7 @@ class Pipes:
 
 @contextlib.asynccontextmanager
 async def over_pipes(pipes: Pipes, most_bytes: int, max_values: int, stray: Callable[[bytes], None]) -> AsyncGenerator[Streams]:
-    """Closes our ends. `stray` is given what the server writes that is no message, cut where it is long."""
+    """Closes our ends at the end. `stray` receives output that is not a message, cut if it is long."""
     incoming, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     sent, outgoing = anyio.create_memory_object_stream[SessionMessage](_WAITING)
     reading = _Reading(pipes.read, incoming, Lines(most_bytes), max_values, stray)
@@ -87,8 +87,8 @@ class _Reading:
     stray: Callable[[bytes], None]
 
     async def run(self) -> None:
-        """Until the server closes its stdout; then the session sees the end."""
-        # The listener may have gone.
+        """Reads until the server closes its stdout. Then the session sees the end."""
+        # The session may have left.
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             async with self.messages:
                 while chunk := await _received(self.fd):
@@ -103,7 +103,7 @@ class _Reading:
             return
         cut = f"… [{line.size} bytes]".encode() if line.size > _SHOWN_BYTES else b""
         self.stray(line.text[:_SHOWN_BYTES] + cut + b"\n")
-        # A server that writes without pause must not starve the others.
+        # A server that writes without pause must not starve other servers.
         await asyncio.sleep(0)
 
 
@@ -115,7 +115,7 @@ async def _write(
             data = one.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n"
             if (left := await _unsent(fd, data)) == 0:
                 continue
-            # Its stdin is closed. The rest of its output is still read; then the connection ends.
+            # The server's stdin is closed. The rest of its output is still read; then the connection ends.
             with anyio.move_on_after(_DEAF_S):
                 if left == len(data):
                     await _refuse(one, answers)
@@ -126,7 +126,7 @@ async def _write(
 
 
 async def _refuse(one: SessionMessage, answers: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-    """A request of which nothing was sent may be made again."""
+    """Answers a request of which nothing was sent, so that the caller may repeat it."""
     if isinstance(one.message, JSONRPCRequest):
         error = ErrorData(code=NOT_SENT, message="The server has closed its stdin.")
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -134,24 +134,25 @@ async def _refuse(one: SessionMessage, answers: MemoryObjectSendStream[SessionMe
 
 
 async def _received(fd: int) -> bytes:
-    """What can be read next; empty at the end."""
+    """The next bytes; empty at the end."""
+    loop = asyncio.get_running_loop()
     while True:
         try:
             return os.read(fd, _CHUNK)
         except BlockingIOError:
-            await _ready(fd, asyncio.get_running_loop().add_reader, asyncio.get_running_loop().remove_reader)
+            await _ready(fd, loop.add_reader, loop.remove_reader)
         except OSError:
             return b""
 
 
 async def _unsent(fd: int, data: bytes) -> int:
-    """How much of it is not written: the other side reads no more."""
-    left = memoryview(data)
+    """Writes the data. Returns how many bytes are left if the other side has closed."""
+    left, loop = memoryview(data), asyncio.get_running_loop()
     while left:
         try:
             left = left[os.write(fd, left) :]
         except BlockingIOError:
-            await _ready(fd, asyncio.get_running_loop().add_writer, asyncio.get_running_loop().remove_writer)
+            await _ready(fd, loop.add_writer, loop.remove_writer)
         except OSError:
             break
     return len(left)

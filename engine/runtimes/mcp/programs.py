@@ -1,8 +1,7 @@
-"""What a server is started as: its project, its environment, and the program that its command names."""
+"""How a server is started: its project, its environment, and the program that its command names."""
 
 import asyncio
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from engine.runtimes.environments.dependencies import locked_dependencies
@@ -10,73 +9,57 @@ from engine.runtimes.environments.environments import Environment, ScriptEnviron
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.local.boxed_runs import BoxedRuns
-from engine.runtimes.local.environments import project_environment, require_main
+from engine.runtimes.local.environments import Program, python_program
 from engine.runtimes.process.box import Mount
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import McpSource
 
-_MAIN = "main.py"
 _PYTHONS = ("python", "python3")
 _SYSTEM_PATH = "/usr/bin:/bin"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerProgram:
-    """Fields of a BoxedRun."""
-
-    command: tuple[str, ...]
-    project: Path | None = None
-    environment: Environment | None = None
-    mounts: tuple[Mount, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
-async def program_of(
-    source: McpSource, tool_id: str, boxed: BoxedRuns, environments: ScriptEnvironments, progress: Progress
-) -> ServerProgram:
+async def program_of(source: McpSource, tool_id: str, boxed: BoxedRuns, environments: ScriptEnvironments, progress: Progress) -> Program:
     """Raises StartFailed."""
     if source.host_dir is None and source.content is None:
         return _of_the_machine(source, tool_id, environments)
     host_dir = source.host_dir or ""
     project = await boxed.project(tool_id, host_dir, source.content, progress)
     if not source.command:
-        await asyncio.to_thread(require_main, project, tool_id, host_dir)
-        environment = await project_environment(environments, project, tool_id, progress)
-        return ServerProgram((str(environment.folder.python), _MAIN), project, environment)
+        return await python_program(environments, project, tool_id, host_dir, progress)
     if not await asyncio.to_thread(project.is_dir):
-        details = {"host_dir": host_dir, "missing": host_dir}
-        raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The folder {host_dir!r} of the tool {tool_id!r} is not there.", {**details})
+        message = f"The folder {host_dir!r} of the tool {tool_id!r} is not there."
+        raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"host_dir": host_dir, "missing": host_dir})
     try:
         dependencies = await asyncio.to_thread(locked_dependencies, project)
         environment = await environments.ensure(dependencies, tool_id, progress) if dependencies else None
     except ScriptFailure as failure:
         raise failure.as_start_failure from failure
     found = await asyncio.to_thread(_found, source.command, project, environment, environments)
-    # A package of an index begins in its home, where it may write: its project holds nothing but locks.
+    # A package of an index starts in its home, where it may write: its project holds only locks.
     return found if source.server is None else replace(found, project=None)
 
 
-def _of_the_machine(source: McpSource, tool_id: str, environments: ScriptEnvironments) -> ServerProgram:
+def _of_the_machine(source: McpSource, tool_id: str, environments: ScriptEnvironments) -> Program:
     if not source.command:
         message = f"The mcp source of {tool_id!r} names no server: give it `url`, `host_dir`, or `command`."
         raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"field": "url"})
     return _found(source.command, None, None, environments)
 
 
-def _found(command: tuple[str, ...], project: Path | None, environment: Environment | None, known: ScriptEnvironments) -> ServerProgram:
+def _found(command: tuple[str, ...], project: Path | None, environment: Environment | None, known: ScriptEnvironments) -> Program:
     first, *others = command
-    node = known.programs.node
-    needs_node = node is not None and (first == "node" or (environment is not None and environment.modules is not None))
-    mounts: list[Mount] = list(node.mounts) if node is not None and needs_node else []
-    folders: list[Path] = [node.file.parent] if node is not None and needs_node else []
-    if environment is not None and environment.modules is not None and project is not None:
-        # Node looks in every folder above a file, and the project itself may have no such folder to mount it on.
-        modules = project.parent / "node_modules"
-        mounts.append(Mount(environment.modules, modules))
-        folders.insert(0, modules / ".bin")
-        if (environment.modules / ".bin" / first).exists():
-            first = str(modules / ".bin" / first)
+    modules = environment.modules if environment is not None else None
+    node = known.programs.node if first == "node" or modules is not None else None
+    mounts: list[Mount] = [*node.mounts] if node is not None else []
+    folders: list[Path] = [node.file.parent] if node is not None else []
+    if modules is not None and project is not None:
+        # Node looks in every folder above a file. The project itself may lack the folder that a mount needs.
+        mounted = project.parent / "node_modules"
+        mounts.append(Mount(modules, mounted))
+        folders.insert(0, mounted / ".bin")
+        if (modules / ".bin" / first).exists():
+            first = str(mounted / ".bin" / first)
     elif environment is not None:
         programs = environment.folder.python.parent
         folders.insert(0, programs)
@@ -87,4 +70,4 @@ def _found(command: tuple[str, ...], project: Path | None, environment: Environm
     if first == "node" and node is not None:
         first = str(node.file)
     path = ":".join((*map(str, folders), _SYSTEM_PATH))
-    return ServerProgram((first, *others), project, environment, tuple(mounts), {"PATH": path})
+    return Program((first, *others), project, environment, tuple(mounts), {"PATH": path})

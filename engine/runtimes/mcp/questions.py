@@ -1,4 +1,4 @@
-"""Servers that ask before they answer (2026-07-28): the request is sent again with the answers, until there is a result."""
+"""For servers that ask questions before they answer (2026-07-28): sends the request again with the answers, until there is a result."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,14 +15,14 @@ from toolagent.core.texts import well_formed, well_formed_value
 _MOST_ROUNDS = 32
 _MOST_AT_ONCE = 16
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
-"""Before a server is asked again that asked nothing."""
+"""Pauses before the request is sent again, if the server wants more input without a question."""
 
 Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
 """Sends the request with these parameters besides its own, and returns the result. Raises MCPError."""
 
 
 async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
-    """The result that is none but a result. Raises MCPError: also where the caller does not answer what it must."""
+    """The final result. Raises MCPError, also if the caller does not answer a question."""
     more: dict[str, Any] = {}
     pause_s = _PAUSE_S
     for _ in range(_MOST_ROUNDS):
@@ -36,7 +36,7 @@ async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
         else:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-    raise MCPError(code=STRANGE, message=f"The server asked for more {_MOST_ROUNDS} times, and did not come to a result.")
+    raise MCPError(code=STRANGE, message=f"The server asked for more {_MOST_ROUNDS} times without a result.")
 
 
 async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, JsonValue]:
@@ -50,7 +50,7 @@ async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, Js
 def _question(key: str, asked: object) -> Asked:
     method = cast("dict[str, Any]", asked).get("method") if isinstance(asked, dict) else None
     if not isinstance(method, str) or method not in ANSWER_OF:
-        raise MCPError(code=STRANGE, message=f"The server asked what is no question of the protocol: {str(method)[:100]}")
+        raise MCPError(code=STRANGE, message=f"The server asked a question that the protocol does not have: {str(method)[:100]}")
     params = cast("dict[str, Any]", asked).get("params")
     told = well_formed_value(cast("dict[str, JsonValue]", params) if isinstance(params, dict) else {})
     return Asked(method, cast("dict[str, JsonValue]", told), well_formed(key))

@@ -1,4 +1,4 @@
-"""Reaches tools of MCP servers that somebody else runs, over HTTP."""
+"""Calls tools of remote MCP servers over HTTP."""
 
 import asyncio
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from toolagent.contracts.sources import McpSource
 _IDLE_ASK_S = 1.0
 _FAR_ASK_S = 5.0
 _TWICE_AND_ENVELOPE = 3
-"""An answer has its structured content once more as text, with its quotes escaped."""
+"""An answer repeats its structured content as text, with escaped quotes."""
 
 _ENVELOPE_BYTES = 64 * 1024
 _MOST_LINE_BYTES = 64 * 1024 * 1024
@@ -50,7 +50,7 @@ class RemoteMcpRuntime:
         registered: Judge | None = None,
         logins: Logins | None = None,
     ) -> None:
-        """`registered` judges the addresses of registered servers, which without it are at public ones; `logins` are those at these."""
+        """`registered` judges the addresses of registered servers, by default like the public judge; `logins` are their logins."""
         self._registered, self._logins = registered or http.public, logins
         self.changes = Changes()
         self._start_timeout_s, self._stop_grace_s, self._http, self._secrets = start_timeout_s, stop_grace_s, http, secrets
@@ -73,14 +73,12 @@ class RemoteMcpRuntime:
         return _server_of(running).is_alive
 
     async def is_idle(self, running: Running, source: McpSource) -> bool:
-        """Whether it answers. It was told of what was cancelled, and that it has stopped is not to be seen."""
+        """Whether it answers a ping: it was told of the cancellation, but whether it stopped cannot be seen. Remote ones count as idle."""
         server = _server_of(running)
         return source.url is not None or (server.session.open_calls == 0 and await server.session.answers(_IDLE_ASK_S))
 
     async def call(self, running: Running, source: McpSource, request: ToolRequest) -> JsonValue:
-        server = _server_of(running)
-        if not server.is_alive:
-            raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
+        server = _alive(running)
         with server.noted(request):
             return await self._answer(server, source, request)
 
@@ -101,19 +99,16 @@ class RemoteMcpRuntime:
         return how
 
     async def offered(self, running: Running, source: McpSource, offer: Offer) -> dict[str, JsonValue]:  # noqa: ARG002 - the server is enough
-        server = _server_of(running)
-        if not server.is_alive:
-            raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
-        return await offered_by(server, offer)
+        return await offered_by(_alive(running), offer)
 
     def not_granted(self, tool: ToolManifest) -> tuple[Difference, ...]:  # noqa: ARG002 - of programs that are started here
-        """What a program of this tool asks for, and does not get here. Raises StartFailed where none is started."""
+        """The rights that a program of this tool requests and does not get here. Raises StartFailed if this host starts no programs."""
         return ()
 
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
-        """What the server of a source offers, which is up for that alone. Raises StartFailed, CallFailed.
+        """The tools of a source's server, which runs only for this. Raises StartFailed, CallFailed.
 
-        A program is asked for 2026-07-28 first. One that ends at that, as some of before do, is started again, and not asked.
+        A program is asked for 2026-07-28 first. Some older ones exit then: they are started again, and not asked.
         """
         if source.url is not None or source.revision is not None:
             return await self._listed(tool, source, progress)
@@ -135,7 +130,7 @@ class RemoteMcpRuntime:
             await self.stop(running)
 
     async def list_tools(self, running: Running) -> Listing:
-        """What the server offers. Raises CallFailed."""
+        """The server's tools. Raises CallFailed."""
         server = _server_of(running)
         try:
             async with asyncio.timeout(self._start_timeout_s):
@@ -147,7 +142,7 @@ class RemoteMcpRuntime:
             raise _explained(server, failure_of(error, server.secrets)) from error
 
     async def _answer(self, server: Server, source: McpSource, request: ToolRequest) -> JsonValue:
-        # As HTTP tools get them in headers.
+        # HTTP tools get the same in headers.
         meta: dict[str, JsonValue] = {"tool-agent/call-id": request.call_id, "tool-agent/output-dir": request.written_to}
         try:
             async with asyncio.timeout(request.timeout_s):
@@ -167,7 +162,7 @@ class RemoteMcpRuntime:
         return answer.output
 
     async def _reached(self, source: McpSource, url: str, tool_id: str) -> Server:
-        whole, keys = filled(url, self._secrets)
+        (whole, keys), place = filled(url, self._secrets), url.partition("?")[0]
         public = self._registered if source.server is not None else self._http.public if source.only_public else None
         headers = partial(self._headers, source)
         login = self._login(source)
@@ -178,7 +173,7 @@ class RemoteMcpRuntime:
         try:
             async with asyncio.timeout(self._start_timeout_s):
                 if public is not None:
-                    # Of SSE the SDK would say that there is no connection, and not why.
+                    # For SSE, the SDK would report no connection without the reason.
                     await public.of(httpx.URL(whole))
                 noted = partial(self.changes.say, server_name(source, tool_id))
                 opened = await Session.open(partial(over_web, web), secrets, noted, modern_first=source.is_modern_first)
@@ -186,17 +181,17 @@ class RemoteMcpRuntime:
         except NotSent as refusal:
             raise StartFailed(refusal.error_type, refusal.message, refusal.details) from refusal
         except TimeoutError:
-            raise mute(url.partition("?")[0], self._start_timeout_s, "") from None
+            raise mute(place, self._start_timeout_s, "") from None
         except MCPError as error:
             failure = failure_of(error, secrets)
             if isinstance(failure, NotSent):
                 raise StartFailed(failure.error_type, failure.message, failure.details) from error
             if error.code == STRANGE:
-                refused = f"The MCP server of {url.partition('?')[0]!r} refuses `initialize`. {failure.message}"
+                refused = f"The MCP server of {place!r} refuses `initialize`. {failure.message}"
                 raise StartFailed(ErrorType.UNAVAILABLE, refused) from error
-            raise strange(url.partition("?")[0], failure.message, "") from error
+            raise strange(place, failure.message, "") from error
         except (RuntimeError, ValidationError, httpx.InvalidURL) as error:
-            raise strange(url.partition("?")[0], str(error), "") from error
+            raise strange(place, str(error), "") from error
 
     def _headers(self, source: McpSource) -> Mapping[str, str]:
         """Raises NotSent."""
@@ -205,31 +200,31 @@ class RemoteMcpRuntime:
         return {**with_keys(source.headers, self._secrets), **own}
 
     def _login(self, source: McpSource) -> Login | None:
-        """None for a server that is not registered, or is given a key."""
+        """None for a server that is not registered, or that has a key."""
         if self._logins is None or source.server is None or source.remote_api_key is not None:
             return None
         return None if any(name.lower() == "authorization" for name in source.headers) else self._logins.of(source)
 
     def _keys(self, source: McpSource) -> tuple[str, ...]:
-        """What its headers show of secrets: of `Bearer KEY` the key, too. Raises NotSent."""
+        """The secrets in its headers; for `Bearer KEY` also the key alone. Raises NotSent."""
         whole = [key_of(source.remote_api_key, self._secrets), *(key for _, _, key in named_in(source.headers, self._secrets))]
         return tuple(dict.fromkeys(part for key in whole if key for part in (key, key.rpartition(" ")[2])))
 
 
 def mute(name: str, waited_s: float, log: str) -> StartFailed:
-    """It says nothing. `log` is the end of what it wrote."""
+    """The server did not answer. `log` is the end of its output."""
     message = f"The MCP server of {name!r} did not answer `initialize` within {waited_s:g} s."
     return StartFailed(ErrorType.UNAVAILABLE, message, {"waited_s": waited_s, "stderr": log})
 
 
 def strange(name: str, said: str, log: str) -> StartFailed:
-    """It is no MCP server, as it seems."""
-    message = f"The MCP server of {name!r} answered `initialize` with what is no such answer: {said[:_TOLD_CHARACTERS]}"
+    """The server's answer is not MCP."""
+    message = f"The MCP server of {name!r} answered `initialize` with something else: {said[:_TOLD_CHARACTERS]}"
     return StartFailed(ErrorType.UNAVAILABLE, message, {"stderr": log})
 
 
 def headers_of(request: ToolRequest) -> Mapping[str, str]:
-    """Parameters that the tool's schema has sent as headers too, for servers of 2026-07-28."""
+    """Headers for parameters that the tool's schema wants in headers too, for servers of 2026-07-28."""
     mapped = x_mcp_header_map(request.manifest.input_schema) if request.manifest else {}
     return mcp_param_headers(mapped, request.params) if mapped else {}
 
@@ -240,15 +235,22 @@ def _server_of(running: Running) -> Server:
     return running.server
 
 
+def _alive(running: Running) -> Server:
+    server = _server_of(running)
+    if not server.is_alive:
+        raise NotSent(ErrorType.UNAVAILABLE, "The server has ended.", {"endpoint": running.endpoint})
+    return server
+
+
 async def _end_if_mute(server: Server) -> None:
-    """What answers nothing at all would fail all that comes. The next call starts it anew."""
+    """Ends a server that answers nothing, because it would fail every call. The next call starts it anew."""
     patience_s = _IDLE_ASK_S if server.launched is not None else _FAR_ASK_S
     if not server.session.open_calls and not await server.session.answers(patience_s):
         await server.session.close()
 
 
 def _explained(server: Server, failure: RuntimeFailure) -> RuntimeFailure:
-    """With the end of the server's log, where it is not known what became of the call."""
+    """Adds the end of the server's log if the outcome of the call is unknown."""
     if isinstance(failure, CallFailed) and failure.outcome == "unknown" and server.log:
         failure.explain(stderr=server.log)
     return failure

@@ -37,7 +37,7 @@ _EXITS_S = 1.0
 
 
 class McpRuntime(RemoteMcpRuntime):
-    """The runtime of McpSource. What it has started ends with this process."""
+    """The runtime of McpSource. The servers that it has started end with this process."""
 
     def __init__(
         self,
@@ -130,6 +130,6 @@ async def _abandon(begun: Launched) -> None:
 
 
 def _log_of(begun: Launched) -> str:
-    """What it wrote: also where messages should be."""
+    """The end of its output, on both streams."""
     process = begun.process
     return "\n".join([*process.stdout.last_lines(10), *process.stderr.last_lines(10)])

@@ -1,4 +1,4 @@
-"""Secrets that a server was given are masked in all that it says."""
+"""Masks a server's secrets in everything that it sends."""
 
 from collections.abc import Sequence
 
@@ -6,17 +6,17 @@ from pydantic import JsonValue
 
 _MASK = "***"
 _MASKED_IN_VALUES = 8
-"""A very short secret would be found in innocent texts."""
+"""Very short secrets also occur in unrelated texts."""
 
 
 def masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
-    """The same without secrets, also in the names of members."""
+    """Masks secrets in a JSON value, also in the names of members."""
     known = [secret for secret in secrets if len(secret) >= _MASKED_IN_VALUES]
     return _masked(value, known) if known else value
 
 
 def masked_text(text: str, secrets: Sequence[str]) -> str:
-    """The same without any secret, however short."""
+    """Masks all secrets, also short ones."""
     for secret in secrets:
         text = text.replace(secret, _MASK)
     return text

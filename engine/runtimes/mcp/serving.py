@@ -1,4 +1,4 @@
-"""A server that is up: its connection, and the process of one that was started here."""
+"""A running server: its connection, and its process if it was started here."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _PATIENCE_S = 1.0
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """`launched` is None for a remote one. `secrets` are masked in what it answers."""
+    """`launched` is None for a remote server. `secrets` are masked in its answers."""
 
     session: Session
     launched: Launched | None = None
@@ -29,17 +29,17 @@ class Server:
 
     @property
     def log(self) -> str:
-        """The end of what it wrote on stderr."""
+        """The end of its stderr."""
         return "\n".join(self.launched.process.stderr.last_lines(_TOLD_LINES)) if self.launched else ""
 
     async def ended(self) -> str:
-        """Wait until it is over, and say how. Without a connection it is useless, and is ended."""
+        """Waits for the end of process or connection, and says how it ended. A process without a connection is useless: this ends it."""
         waiting = [asyncio.create_task(self.session.ended())]
         if self.launched is not None:
             waiting.append(asyncio.create_task(self.launched.process.exited()))
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            # Usually the other ends, too: then the rest of its output is read, and its exit code is known.
+            # Usually the other ends too. Then the rest of the output is read, and the exit code is known.
             await asyncio.wait(waiting, timeout=_PATIENCE_S)
         finally:
             for task in waiting:
@@ -52,13 +52,13 @@ class Server:
         return f"{closed_it}{exit_text(code)}{came_to(process)}"
 
     async def stop(self, grace_s: float) -> None:
-        """By closing its stdin and by SIGTERM; after `grace_s` seconds by SIGKILL."""
+        """Closes its stdin and sends SIGTERM; after `grace_s` seconds SIGKILL."""
         await self.session.close()
         if self.launched is not None:
             await self.launched.process.stop(grace_s)
 
     async def close(self) -> None:
-        """It has ended, or is ended now: give back all that it had. Closing it twice is no error."""
+        """Ends it if need be, and frees all its resources. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -70,7 +70,7 @@ class Server:
 
     @contextlib.contextmanager
     def noted(self, request: ToolRequest) -> Generator[None]:
-        """The audit of a call of one that runs here."""
+        """Writes the call to the audit if the server runs here."""
         if self.launched is None:
             yield
             return
@@ -80,6 +80,6 @@ class Server:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Up(Running):
-    """What the supervisor holds of it."""
+    """A running server as the supervisor holds it."""
 
     server: Server

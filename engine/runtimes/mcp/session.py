@@ -1,4 +1,4 @@
-"""One connection to a server, from its handshake to its end: the SDK's session in a task of its own, used from any."""
+"""One connection to a server, from handshake to end: the SDK's session in a task of its own, usable from all tasks."""
 
 import asyncio
 import contextlib
@@ -29,7 +29,7 @@ from engine.runtimes.runtime import Dialogue, Silence, ToolRequest
 from toolagent.contracts.call_messages import Listener, LogLevel
 
 Transport = Callable[[], AbstractAsyncContextManager[Streams]]
-"""Opens the way to a server. It is left in the task that entered it."""
+"""Opens the connection to a server. The task that enters it also leaves it."""
 
 _GOODBYE_S = 5.0
 _ANOTHER_HANDSHAKE = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION)
@@ -38,12 +38,11 @@ _UNREACHED = (NOT_SENT, REFUSED, LOGIN, BROKEN, FORGOTTEN)
 _Up: TypeAlias = tuple[ClientSession, JSONRPCDispatcher[TransportContext]]
 
 
-def _unheard(_: str, __: Mapping[str, Any]) -> None:
-    """What is said of no call is of no use."""
+def _unheard(_: str, __: Mapping[str, Any]) -> None: ...
 
 
 class Session:
-    """Made by `open`. Several calls at once go over it."""
+    """Made by `open`. Serves several calls at once."""
 
     def __init__(self, transport: Transport, secrets: Sequence[str], noted: Noted) -> None:
         self._transport, self._sieve = transport, Sieve(lambda value: masked(value, secrets), noted)
@@ -61,10 +60,10 @@ class Session:
     async def open(
         cls, transport: Transport, secrets: Sequence[str] = (), noted: Noted = _unheard, *, modern_first: bool = False
     ) -> "Session":
-        """Connect and agree on a version. A cancellation leaves nothing open. Raises MCPError, RuntimeError, ValidationError.
+        """Connects and agrees on a version. A cancellation leaves nothing open. Raises MCPError, RuntimeError, ValidationError.
 
-        With `modern_first` the server is asked for 2026-07-28 first, else for 2025-11-25. `secrets` are masked in what it says of calls;
-        `noted` is called with what it says that belongs to no call, and must not block.
+        With `modern_first` the server is asked for 2026-07-28 first, else for 2025-11-25. `secrets` are masked in messages of calls;
+        `noted`, which must not block, is called with messages that belong to no call.
         """
         session = cls(transport, secrets, noted)
         try:
@@ -76,7 +75,7 @@ class Session:
 
     @property
     def why(self) -> str:
-        """How it ended, where it broke."""
+        """Why it ended."""
         error = self._failure
         return f"{type(error).__name__}: {error}" if error is not None else "it ended"
 
@@ -93,20 +92,20 @@ class Session:
 
     @property
     def capabilities(self) -> ServerCapabilities:
-        """What the server says that it has."""
+        """The capabilities that the server declares."""
         return (self._up.result()[0].server_capabilities if self._up.done() else None) or ServerCapabilities()
 
     @property
     def is_modern(self) -> bool:
-        """Whether it speaks 2026-07-28."""
+        """Whether the server speaks 2026-07-28."""
         return self._up.done() and is_modern(self._version)
 
     async def ended(self) -> None:
-        """Wait until it is over, whichever side ended it."""
+        """Waits until either side has ended the connection."""
         await asyncio.wait([self._task])
 
     async def close(self) -> None:
-        """Unanswered calls fail. May be repeated."""
+        """Ends the connection; unanswered calls fail. Idempotent."""
         self._leave.set()
         if self._watching is not None:
             self._watching.cancel()
@@ -117,13 +116,13 @@ class Session:
         await asyncio.wait([self._task])
 
     def forsake(self) -> None:
-        """Take no more calls; those that are on it may still be answered."""
+        """Takes no more calls. Running calls may still be answered."""
         self._is_forsaken = True
 
     async def call(self, name: str, request: ToolRequest, meta: Mapping[str, JsonValue], headers: Mapping[str, str]) -> CallToolResult:
-        """Send it, and once more with each round of answers to what the server asks instead of answering. Cancelling it tells the server.
+        """Sends the call, and again with the answers to each round of questions. A cancellation is sent to the server.
 
-        Raises MCPError, ValidationError (the answer is none).
+        Raises MCPError, ValidationError (not a valid answer).
         """
         params = {"name": name, "arguments": request.params, "_meta": {**meta, "progressToken": request.call_id}}
         with self._counted(), self._sieve.during(request):
@@ -135,16 +134,16 @@ class Session:
     async def request(
         self, method: str, params: Mapping[str, Any], dialogue: Dialogue | None = None, headers: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """The result as the server wrote it; questions that it needs answered first go to the dialogue. Raises MCPError."""
+        """The server's unchanged result; its questions go to the dialogue. Raises MCPError."""
         asked = dialogue or Silence()
         return await answered(lambda more: self._send(method, {**params, **more}, asked.listens, headers or {}), asked)
 
     async def list_page(self, cursor: str | None) -> dict[str, Any]:
-        """One page of `tools/list`, as the server wrote it. Raises MCPError."""
+        """One unchanged page of `tools/list`. Raises MCPError."""
         return await self.request("tools/list", {"cursor": cursor} if cursor is not None else {})
 
     async def answers(self, within_s: float) -> bool:
-        """Whether it answers a `ping` in time."""
+        """Whether the server answers a `ping` in time."""
         try:
             async with asyncio.timeout(within_s):
                 await self.request("ping", {})
@@ -155,12 +154,12 @@ class Session:
         return True
 
     async def once(self, method: str, params: Mapping[str, Any], listens: Listener) -> dict[str, Any]:
-        """The result as the server wrote it; one that asks for answers first is a result too. Raises MCPError."""
+        """The server's unchanged first result, which may be a question. Raises MCPError."""
         with self._counted():
             return await self._send(method, params, listens, {})
 
     async def watch(self, uri: str, *, is_watched: bool) -> None:
-        """Have the server say, or not say, when a resource changes. Raises MCPError."""
+        """Subscribes to changes of a resource, or unsubscribes. Raises MCPError."""
         if not self.is_modern:
             await self.request("resources/subscribe" if is_watched else "resources/unsubscribe", {"uri": uri})
             return
@@ -170,7 +169,7 @@ class Session:
         self._watching = asyncio.create_task(self._watch([*self._watched]), name="mcp resources") if self._watched else None
 
     async def _watch(self, uris: Sequence[str]) -> None:
-        """In 2026-07-28 a request that is answered when somebody ends it; meanwhile the server says what changes."""
+        """Listens by the request of 2026-07-28 that stays open while the server sends changes."""
         with contextlib.suppress(MCPError):
             await self._send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}, Listener(), {})
 
@@ -182,7 +181,7 @@ class Session:
         return await dispatcher.send_raw_request(method, whole, {"headers": own})
 
     async def _hear(self, least: LogLevel | None) -> None:
-        """Have a server of 2025 send its log, at the least severe level that any call has asked for; later ones say it with each call."""
+        """Sets the log level of a server of 2025 to the lowest that any call has requested. Servers of 2026 get it with each call."""
         if least is None or self.is_modern or self.capabilities.logging is None:
             return
         if self._heard is None or not least.reaches(self._heard):
@@ -208,14 +207,14 @@ class Session:
         except MCPError as error:
             if error.code not in _ANOTHER_HANDSHAKE:
                 raise
-            # Servers of 2026 may know no other.
+            # A server of 2026 may know only this handshake.
             await session.discover()
 
     async def _run(self) -> None:
         async with self._transport() as streams:
             onward, sifted = anyio.create_memory_object_stream[SessionMessage | Exception](0)
             dispatcher = JSONRPCDispatcher[TransportContext](sifted, streams[1])
-            # The sieve answers for these; that they are given declares what a caller of ours may be able to answer.
+            # The sieve answers these requests. Passing callbacks declares to the server what our callers may answer.
             asking = ClientSession(
                 dispatcher=dispatcher,
                 client_info=OURS,
@@ -236,7 +235,7 @@ class Session:
                     await asyncio.wait([sieving, leaving])
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
-        """Its callers see how it failed; asyncio need not log it."""
+        """Reads the failure, which callers see elsewhere: otherwise asyncio would log it."""
         if not task.cancelled():
             task.exception()
 
@@ -250,7 +249,7 @@ class Session:
 
 
 async def _is_discovered(session: ClientSession) -> bool:
-    """Whether the server speaks 2026-07-28. Raises MCPError where it was not reached."""
+    """Whether the server speaks 2026-07-28. Raises MCPError if it was not reached."""
     try:
         await session.discover()
     except MCPError as error:

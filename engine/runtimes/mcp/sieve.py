@@ -1,4 +1,4 @@
-"""Passes a server's answers to the SDK's session and handles all other messages, so that no server can pile up work."""
+"""Passes a server's answers to the SDK's session and handles its other messages, so that no server can pile up work."""
 
 import asyncio
 import contextlib
@@ -33,26 +33,26 @@ _LONGEST_MESSAGE = 200
 _LONGEST_LOGGER = 200
 _MOST_OFTEN_S = 0.1
 _MOST_SAID = 256 * 1024
-"""Of a notification, in bytes of JSON: a call keeps no more of one. What is larger is left out."""
+"""The largest notification, in bytes of JSON. Larger ones are dropped."""
 
 _MOST_ASKED = 4 * 1_048_576
-"""Of a question, which may hold pictures."""
+"""The largest question, which may hold pictures."""
 
 _MOST_QUESTIONS = 16
-"""Of one server at once; more are refused."""
+"""Open questions of one server. More are refused."""
 
 Mask = Callable[[JsonValue], JsonValue]
-"""Without the secrets that the server was given."""
+"""Masks the server's secrets."""
 
 Noted = Callable[[str, Mapping[str, Any]], None]
-"""Called with the method and parameters of what a server says that belongs to no call."""
+"""Called with method and parameters of a notification that belongs to no call."""
 
 
 class Sieve:
-    """Hands the server's progress, logs and questions to the dialogue of the call that they belong to; answers `ping`, and refuses others.
+    """Passes progress, logs and questions to the dialogue of their call, answers `ping`, and refuses other requests.
 
-    Over HTTP the server's stream says which call it is. Over stdio only progress names its call: anything else is taken for the only call
-    that is open, and where there are several, a log is left out and a question declined. No caller is shown what is another's.
+    Over HTTP the server's stream tells the call. Over stdio only progress names its call: the rest belongs to the only running call; if
+    there are several, logs are dropped and questions declined. No caller sees what may belong to another.
     """
 
     def __init__(self, mask: Mask, noted: Noted) -> None:
@@ -62,7 +62,7 @@ class Sieve:
 
     @contextlib.contextmanager
     def during(self, request: ToolRequest) -> Generator[None]:
-        """What is said of a call is handed on while the block runs; what it asks is dropped with its end."""
+        """Passes on messages of the call while the block runs. Open questions are dropped at its end."""
         told = _Told(request)
         self._calls[request.call_id] = told
         try:
@@ -73,7 +73,7 @@ class Sieve:
                 task.cancel()
 
     async def run(self, streams: Streams, onward: MemoryObjectSendStream[SessionMessage | Exception]) -> None:
-        """Until the server closes, or the session does."""
+        """Runs until the server or the session closes."""
         incoming, outgoing = streams
         try:
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -95,7 +95,7 @@ class Sieve:
 
     async def _take_request(self, asked: JSONRPCRequest, outgoing: MemoryObjectSendStream[SessionMessage]) -> None:
         if asked.method not in ANSWER_OF or len(self._asked) >= _MOST_QUESTIONS or asked.id in self._asked:
-            # A server that does not read our answers cannot send more requests: we wait here.
+            # Waits here if the server does not read our answers: so it cannot send more requests.
             await outgoing.send(SessionMessage(_answer(asked)))
             return
         if not await asyncio.to_thread(_is_json, asked.params, _MOST_ASKED):
@@ -144,7 +144,7 @@ class Sieve:
 
 
 class _Told:
-    """What is said of one call; of progress that comes too often, its first is told to people."""
+    """The messages of one call. Users see progress at most every `_MOST_OFTEN_S` seconds."""
 
     def __init__(self, request: ToolRequest) -> None:
         self.dialogue = request.dialogue
@@ -177,7 +177,7 @@ def _text(message: str | None, done: object, total: object) -> str:
 
 
 def _is_json(params: Mapping[str, Any] | None, most: int) -> bool:
-    """What was read may hold `NaN`, `Infinity` and integers of thousands of digits, which other readers of JSON refuse."""
+    """Whether other JSON readers accept it: messages may hold `NaN`, `Infinity` and integers of thousands of digits."""
     if is_larger(params, most):
         return False
     try:
@@ -188,7 +188,7 @@ def _is_json(params: Mapping[str, Any] | None, most: int) -> bool:
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:
-    """What a float can hold; integers may be larger."""
+    """Whether it is a number that a float can hold: integers may be larger."""
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:

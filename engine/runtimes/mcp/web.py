@@ -1,4 +1,4 @@
-"""The connection to a remote server: the SDK's HTTP requests go to allowed addresses only, once, and answers are bounded."""
+"""The connection to a remote server: sends the SDK's HTTP requests once, only to allowed addresses, and bounds the answers."""
 
 import asyncio
 import contextlib
@@ -33,18 +33,18 @@ _SESSION = "mcp-session-id"
 _ENDS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _LONGEST_END = 4
 _LARGE_BYTES = 64 * 1024
-"""What is longer is read in a thread, so that others are answered in between."""
+"""Longer answers are parsed in a thread, so that the event loop stays free."""
 
 _MOST_TOKENS = 3
-"""For one request: the first may have expired, and the next be one for too little."""
+"""Tokens that are tried for one request: the first may have expired, and the second may lack a scope."""
 
 _UNBOUNDED = httpx2.Timeout(None, connect=10.0)
-"""The caller sets the time-out."""
+"""Only connecting has a time-out: callers bound the rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebServer:
-    """`headers` are asked for at each request, as keys change. `public` judges addresses, None where any will do."""
+    """`headers` is called for each request, because keys change. `public` judges addresses; None allows all."""
 
     url: str
     is_sse: bool
@@ -53,12 +53,12 @@ class WebServer:
     most_bytes: int
     max_values: int
     login: Login | None = None
-    """Gives a token, where the server wants one."""
+    """Provides a token if the server wants one."""
 
 
 @contextlib.asynccontextmanager
 async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
-    """Raises what the SDK does where the server is not there."""
+    """Raises the SDK's errors if the server cannot be reached."""
 
     def client(
         headers: dict[str, str] | None = None,
@@ -67,7 +67,7 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
     ) -> httpx2.AsyncClient:
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0 if server.public else 20, keepalive_expiry=_KEEPALIVE_S)
         inner = httpx2.AsyncHTTPTransport(verify=machine_tls(), trust_env=False, limits=limits)
-        # Without cookies and redirects, and with nothing of the environment.
+        # No cookies, no redirects, nothing from the environment.
         return httpx2.AsyncClient(
             transport=Guarded(Judged(inner, server.public), server),
             headers={"Accept-Encoding": "identity", **(headers or {})},
@@ -86,7 +86,7 @@ async def over_web(server: WebServer) -> AsyncGenerator[Streams]:
 
 
 class Guarded(httpx2.AsyncBaseTransport):
-    """What fails on the way becomes an answer that says how: the SDK would end the connection for all calls that are on it."""
+    """Turns failures into answers that describe them: on an exception, the SDK would end the connection for all its calls."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, server: WebServer) -> None:
         self._inner, self._server = inner, server
@@ -118,13 +118,13 @@ class Guarded(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
     async def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        """With keys, and a token where there is a login: a server that refuses it has done nothing.
+        """Sends the request with keys, and with a token if there is a login. A server that refuses has done nothing: it gets a new token.
 
         Raises NotSent, httpx2.TransportError.
         """
         login = self._server.login
         if _origin(request.url) != _origin(httpx2.URL(self._server.url)):
-            # Keys are for the server alone.
+            # Keys are only for the server itself.
             return await self._inner.handle_async_request(request)
         request.headers.update(self._server.headers())
         token = await login.token() if login is not None else None
@@ -167,7 +167,7 @@ class Guarded(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """Events in answer to one message. What is more than may be is left out, and an event that says so takes its place."""
+    """The events that answer one message. An event with an error replaces what exceeds the limits."""
 
     def __init__(self, inner: httpx2.AsyncByteStream, server: WebServer, request: httpx2.Request) -> None:
         self._inner, self._server, self._request = inner, server, request
@@ -180,7 +180,7 @@ class _Bounded(httpx2.AsyncByteStream):
             if size > self._server.most_bytes:
                 yield self._refusal(_too_much(self._server.most_bytes))
                 return
-            # Events are handed on whole: an error that took the place of half a one would be no message.
+            # Passes on whole events: an error in the middle of an event would not be a message.
             event += chunk
             searched = max(0, len(event) - len(chunk) - _LONGEST_END)
             end = max(event.rfind(mark, searched) + len(mark) if mark in event[searched:] else 0 for mark in _ENDS)
@@ -211,7 +211,7 @@ def _message_of(request: httpx2.Request) -> JsonValue:
 
 
 def _call_of(request: httpx2.Request) -> str | None:
-    """The id of the call that a request makes; None for others."""
+    """The id of the call that a request makes; None for other requests."""
     match _message_of(request):
         case {"method": "tools/call", "params": {"_meta": {"progressToken": str() as call_id}}}:
             return call_id
@@ -224,7 +224,7 @@ async def _excess_of(body: bytes, max_values: int) -> Excess | None:
 
 
 async def _marked(events: bytes, call_id: str) -> bytes:
-    """What the server says and asks in the stream of a call names that call: over HTTP nothing else tells."""
+    """Adds the call's id to messages in its stream: over HTTP nothing else tells the call."""
     if b'"method"' not in events:
         return events
     return await asyncio.to_thread(_marked_lines, events, call_id) if len(events) > _LARGE_BYTES else _marked_lines(events, call_id)
@@ -246,7 +246,7 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
     said = cast("dict[str, Any]", message)
     given: object = said.get("params") or {}
     if not isinstance(given, dict):
-        # It is no message, for which the SDK would end the call.
+        # Not a valid message: the SDK would end the call.
         return b""
     params = cast("dict[str, Any]", given)
     meta = params.get("_meta")
@@ -256,7 +256,7 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
 
 
 async def _whole(stream: httpx2.AsyncByteStream, most: int) -> bytes | None:
-    """None when it is more. Raises httpx2.TransportError."""
+    """The body; None if it is larger than `most`. Raises httpx2.TransportError."""
     body = bytearray()
     try:
         async for chunk in stream:
@@ -305,5 +305,5 @@ def _error(request: httpx2.Request, code: int, message: str, data: JsonValue = N
 
 
 def _place(url: httpx2.URL) -> str:
-    """Without its query, where keys may be."""
+    """The URL without its query, which may hold keys."""
     return str(url.copy_with(query=None, fragment=None))

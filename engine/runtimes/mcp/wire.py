@@ -1,4 +1,4 @@
-"""What a request carries besides its own parameters, by the revision of the protocol that was agreed on."""
+"""Adds metadata and headers to a request, by the agreed protocol revision."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,18 +19,18 @@ from toolagent.contracts.call_messages import Listener
 OURS = Implementation(name="tool-agent", version="1")
 
 IN_ANSWER_TO = "tool-agent/in-answer-to"
-"""In `_meta` of what a server sends over HTTP while it works on a call: the id of that call. Set on our side."""
+"""A key in `_meta` of messages that a server sends over HTTP during a call: the id of the call. Our side sets it."""
 
 
 def is_modern(version: str) -> bool:
-    """Whether each request stands for itself (2026-07-28), and no session is opened."""
+    """Whether each request stands alone, without a session (2026-07-28)."""
     return version in MODERN_PROTOCOL_VERSIONS
 
 
 def stamped(
     method: str, params: Mapping[str, Any], version: str, listens: Listener, more: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Parameters and headers of a request. It declares what this caller can answer; `more` are headers of its own."""
+    """Parameters and headers of a request, which declares the questions that this caller answers. `more` are its own headers."""
     headers = {MCP_PROTOCOL_VERSION_HEADER: version}
     if not is_modern(version):
         return dict(params), headers

@@ -1,4 +1,4 @@
-"""Tools that were taken out of the registry while they ran: they end on this host, and their routes go."""
+"""Stops tools that were removed from the registry while they ran, and removes their routes."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -7,10 +7,10 @@ from typing import Protocol
 from engine.runtimes.running.supervisor import Supervisor
 
 Registered = Callable[[], Awaitable[Collection[str]]]
-"""The ids of all tools that there are."""
+"""Returns the ids of all registered tools."""
 
 _BETWEEN_LOOKS_S = 0.5
-"""An import takes a tool out and puts it in again when it goes from one file to another."""
+"""The registry is asked twice: an import removes a tool and adds it again when it moves to another file."""
 
 
 class Routes(Protocol):
@@ -18,20 +18,20 @@ class Routes(Protocol):
 
 
 class Departures:
-    """Of one host."""
+    """The departed tools of one host."""
 
     def __init__(self, supervisor: Supervisor, routes: Routes, registered: Registered, host: str) -> None:
         self._supervisor, self._routes, self._registered, self._host = supervisor, routes, registered, host
 
     async def end(self) -> tuple[str, ...]:
-        """Stop what the registry does not know any more; its calls in flight fail. Returns the ids. Raises StoreUnavailableError."""
+        """Stops tools that the registry does not know any more; their calls fail. Returns the ids. Raises StoreUnavailableError."""
         gone = await self._unknown(self._supervisor.tool_ids())
         if gone:
             await asyncio.sleep(_BETWEEN_LOOKS_S)
             gone = await self._unknown(gone)
         for tool_id in gone:
             await self._supervisor.forget(tool_id)
-            # `stop` has saved a route.
+            # Stopping the tool saved a route.
             await self._routes.forget(tool_id, self._host)
         return tuple(sorted(gone))
 

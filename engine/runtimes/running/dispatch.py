@@ -1,4 +1,4 @@
-"""One request on its way to a tool, with what goes with it."""
+"""One request for the supervisor, with its marks and time limits."""
 
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -8,14 +8,14 @@ from toolagent.contracts.catalog import ToolEntry
 
 
 class Marks(Protocol):
-    """Told when a request leaves, before it does."""
+    """Records that a request is sent."""
 
     async def before_send(self) -> None:
-        """May raise to stop it."""
+        """Called before the request is sent. May raise to stop it."""
         ...
 
     async def after_not_sent(self) -> None:
-        """It turned out that nothing had left."""
+        """Called if it turns out that nothing was sent."""
         ...
 
 
@@ -29,10 +29,10 @@ class _Unmarked:
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """Times are in seconds, None is without end.
+    """Times are in seconds; None is unlimited.
 
-    `slot_timeout_s` is for one of the tool's own slots, and from there `start_timeout_s` for all that is built and started before the
-    request leaves, whatever the number of sources.
+    `slot_timeout_s` limits the wait for one of the tool's own slots. From there `start_timeout_s` limits all building and starting before
+    the request is sent, over all sources.
     """
 
     entry: ToolEntry

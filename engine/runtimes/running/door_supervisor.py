@@ -1,4 +1,4 @@
-"""Tools that a front door reaches which is no host: parts of the engine, and what others run."""
+"""The supervisor of a front door that is not a host: for built-in tools and remote ones."""
 
 import asyncio
 import time
@@ -13,18 +13,17 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import ToolRoute
 
 _AGAIN_S = 30.0
-"""A server that could not be reached is left in peace for so long."""
+"""Pause before an unreachable server is tried again."""
 
 
 class NoRoutes:
-    """Where nobody is told what is up: calls are placed on hosts alone."""
+    """Keeps no routes, because calls are placed on hosts alone."""
 
-    async def save(self, route: ToolRoute, version: str) -> None:
-        """Nothing is kept."""
+    async def save(self, route: ToolRoute, version: str) -> None: ...
 
 
 class DoorSupervisor(Supervisor):
-    """`takes` says of which tools calls are made here."""
+    """`takes` tells which tools are called here."""
 
     def __init__(self, runtimes: Mapping[str, AnyRuntime], takes: Callable[[ToolEntry], bool]) -> None:
         super().__init__(runtimes, NoRoutes(), "")
@@ -33,7 +32,7 @@ class DoorSupervisor(Supervisor):
         self._asked_at: dict[Key, float] = {}
 
     def is_ready(self, entry: ToolEntry) -> bool:
-        """As of any supervisor. What needs a connection first gets one, for the calls that come later."""
+        """Like `Supervisor.is_ready`. Starts to connect a tool that needs a connection, for later calls."""
         if not self._takes(entry):
             return False
         if super().is_ready(entry):
@@ -57,5 +56,5 @@ class DoorSupervisor(Supervisor):
         task.add_done_callback(lambda _: self._connecting.pop(key, None))
 
     async def _connected(self, entry: ToolEntry) -> None:
-        with suppress(NotSent):  # its calls have workflows, which say what is wrong
+        with suppress(NotSent):  # the workflow of a call reports the failure
             await self.start(entry, lambda _: None)

@@ -1,9 +1,10 @@
-"""The tools that are up on this host: at most one process for each version of a tool, one for several that share it."""
+"""The tools that run on this host: at most one process for each version of a tool; several tools may share one."""
 
 import asyncio
 import time
 from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import structlog
@@ -32,28 +33,33 @@ def key_of(entry: ToolEntry) -> Key:
     return entry.manifest.tool_id, entry.manifest.version
 
 
+@dataclass(slots=True, eq=False)
 class Instance:
-    """One tool that was brought up, by the source with this index.
+    """One started tool, by the source with this index.
 
-    `is_out`: it is being stopped, and takes no more calls. `used` is by the monotonic clock.
+    `is_out`: it is being stopped and takes no more calls. `is_retired`: it was replaced and ends with its last call. `used` is by the
+    monotonic clock.
     """
 
-    def __init__(self, key: Key, index: int, source: ToolSource, runtime: AnyRuntime, running: Running) -> None:
-        self.key, self.index, self.source, self.runtime, self.running = key, index, source, runtime, running
-        self.in_flight = 0
-        self.is_retired = False
-        self.is_out = False
-        self.used = time.monotonic()
-        self.failed_checks = 0
-        self.watcher: asyncio.Task[None] | None = None
+    key: Key
+    index: int
+    source: ToolSource
+    runtime: AnyRuntime
+    running: Running
+    in_flight: int = 0
+    is_retired: bool = False
+    is_out: bool = False
+    used: float = field(default_factory=time.monotonic)
+    failed_checks: int = 0
+    watcher: asyncio.Task[None] | None = None
 
 
 Life: TypeAlias = tuple[Instance, ...]
-"""Tools that live and end together: those of one process. Never empty."""
+"""The tools of one process, which end together. Never empty."""
 
 
 class Instances:
-    """Brings tools up and down, and tells `board` of it."""
+    """Starts and stops tools, and tells `board`."""
 
     def __init__(self, runtimes: Mapping[str, AnyRuntime], board: RouteBoard) -> None:
         self._runtimes, self._board = runtimes, board
@@ -68,7 +74,7 @@ class Instances:
         return self._up.get(key)
 
     def lives(self) -> tuple[Life, ...]:
-        """What is up here as processes, or by connections that may end: those that share one together."""
+        """The running processes and connections; tools that share one stand together."""
         found: dict[object, list[Instance]] = {}
         for instance in self._up.values():
             if isinstance(instance.runtime, SharedProcesses):
@@ -81,18 +87,18 @@ class Instances:
         return any(key[0] == tool_id and not start.is_over for key, start in self._starts.items())
 
     def stops(self, tool_id: str) -> int:
-        """How often the tool was stopped. Compared before and after a wait, it shows whether that happened meanwhile."""
+        """How often the tool was stopped. Compared before and after a wait, this shows whether it was stopped meanwhile."""
         return self._stops.get(tool_id, 0)
 
     def require_not_stopped(self, tool_id: str, stops: int) -> None:
-        """Raises NotSent when the tool was stopped since `stops` was noted: calls that waited then must not go on."""
+        """Raises NotSent if the tool was stopped since `stops` was noted: calls that waited then must not go on."""
         if self.stops(tool_id) != stops:
             raise stopped()
 
     async def ensure(self, entry: ToolEntry, index: int, progress: Progress, stops: int) -> Instance:
-        """The tool, up by this source, or by another one that is just being started; concurrent calls wait for one start.
+        """The tool, running by this source, or by another one that is being started; concurrent calls wait for one start.
 
-        Raises NotSent; also when the tool was stopped since the caller noted `stops`, as it must not come back by itself.
+        Raises NotSent, also if the tool was stopped since the caller noted `stops`: a stopped tool must not start by itself.
         """
         key, source = key_of(entry), entry.sources[index]
         while True:
@@ -117,7 +123,7 @@ class Instances:
 
     @contextmanager
     def using(self, instance: Instance) -> Generator[None, None, None]:
-        """While a call uses it. An instance that was replaced meanwhile ends with its last call. Raises NotSent for one that is out."""
+        """Counts a call while it uses the instance. A replaced instance ends with its last call. Raises NotSent if it is out."""
         if instance.is_out:
             raise NotSent(ErrorType.UNAVAILABLE, "The tool was stopped a moment ago.")
         instance.in_flight += 1
@@ -129,36 +135,38 @@ class Instances:
             self._end_if_done(instance)
 
     def serves(self, instance: Instance) -> bool:
-        """Whether calls are in its process, be they other tools'."""
-        runtime = instance.runtime
-        return instance.in_flight > 0 or (isinstance(runtime, SharedProcesses) and runtime.serves_others(instance.running))
+        """Whether calls are running in its process, also calls of other tools."""
+        return instance.in_flight > 0 or self._serves_others(instance)
+
+    def _serves_others(self, instance: Instance) -> bool:
+        return isinstance(instance.runtime, SharedProcesses) and instance.runtime.serves_others(instance.running)
 
     async def replace(self, instance: Instance, state: RunState, why: str) -> None:
-        """Take it down with its process, for all tools that share that; the next call starts another."""
+        """Ends the process, for all tools that share it; the next call starts another."""
         if isinstance(instance.runtime, SharedProcesses) and await instance.runtime.is_alive(instance.running):
             instance.runtime.condemn(instance.running, Retired(why) if state is RunState.STOPPED else why)
         await self.discard(instance, state, why)
 
     async def discard(self, instance: Instance, state: RunState, why: str | None) -> None:
-        """Take it down; the next call starts it anew."""
+        """Ends the instance; the next call starts the tool anew."""
         await self._discard((instance,), state, why)
 
     async def retire(self, life: Life) -> bool:
-        """Stop what nobody uses, unless a call has come by now; the next one starts it anew."""
+        """Stops unused tools, unless a call has come by now; the next call starts them anew."""
         if any(self.serves(instance) or self.is_starting(instance.key[0]) for instance in life):
             return False
         await self._discard(life, RunState.STOPPED, None)
         return True
 
     async def _discard(self, life: Life, state: RunState, why: str | None) -> None:
-        # All are out before the first await: a call that comes now starts another.
+        # All are out before the first await: a call that comes now starts another instance.
         were_up = [self._take_out(instance) for instance in life]
         ends = [self._spawn(self._end(one, state, why, tell=was_up)) for one, was_up in zip(life, were_up, strict=True)]
-        # A waiter may be cancelled; the stop may not.
+        # The caller may be cancelled; the stop must not be.
         await asyncio.shield(asyncio.gather(*ends))
 
     def _take_out(self, instance: Instance) -> bool:
-        """Whether it was up."""
+        """Takes no more calls for it. Returns whether it was running."""
         was_up = self._up.get(instance.key) is instance
         if was_up:
             del self._up[instance.key]
@@ -166,18 +174,17 @@ class Instances:
         return was_up
 
     async def explain(self, instance: Instance, failure: RuntimeFailure) -> None:
-        """Add to the failure of a call how the process ended, if it has, and whether other calls were in it."""
+        """Adds to the failure of a call how the process ended, if it has, and whether it served other calls."""
         if instance.watcher is None:
             return
-        runtime = instance.runtime
-        others = instance.in_flight > 1 or (isinstance(runtime, SharedProcesses) and runtime.serves_others(instance.running))
+        others = instance.in_flight > 1 or self._serves_others(instance)
         await asyncio.wait([instance.watcher], timeout=_SEEN_ENDED_S)
         if instance.watcher.done():
             route = self._board.route(instance.key[0])
             failure.explain(tool_ended=route.last_error if route else None, **({"other_calls": True} if others else {}))
 
     async def stop_tool(self, tool_id: str) -> None:
-        """Take down all versions of a tool, and end what is starting. Calls that wait for it do not start it again."""
+        """Ends all versions of a tool, also those that are starting. Calls that wait for it do not start it again."""
         self._stops[tool_id] = self.stops(tool_id) + 1
         await self._take_down(tool_id)
 
@@ -233,7 +240,7 @@ class Instances:
             await self._note_end(instance.key, RunState.STOPPED if isinstance(how, Retired) else RunState.ERROR, how)
 
     async def _lost(self, instance: Instance) -> None:
-        """It has ended: wait until that is noted, as the next start writes to the same files."""
+        """Waits until the end of the tool is noted, because the next start writes to the same files."""
         if instance.watcher is not None:
             await asyncio.wait([instance.watcher])
         await self.discard(instance, RunState.ERROR, "It has ended.")
@@ -241,14 +248,14 @@ class Instances:
     async def _end(self, instance: Instance, state: RunState, why: str | None, *, tell: bool) -> None:
         try:
             if tell:
-                # Before it is ended: a new start may begin meanwhile, and its state must be written last.
+                # Before the stop: a new start may begin meanwhile, and its state must be written last.
                 await self._note_end(instance.key, state, why)
         finally:
-            # Also when that cannot be written.
+            # Also if the end cannot be noted.
             await instance.runtime.stop(instance.running)
 
     async def _note_end(self, key: Key, state: RunState, why: str | None) -> None:
-        """Stopping the host ends all tools, whether that can be recorded or not; the next start records their state."""
+        """Records the end. While the host closes, a failure to record is only logged: the next start records the state."""
         try:
             await self._board.ended(*key, state, why)
         except StoreUnavailableError as error:
@@ -268,7 +275,7 @@ class Instances:
 
 
 def _state_after(error: BaseException) -> tuple[RunState, str | None]:
-    """What a start that failed leaves, and what to say of it."""
+    """The state after a failed start, and its error."""
     match error:
         case asyncio.CancelledError():
             return RunState.STOPPED, None

@@ -1,4 +1,4 @@
-"""What runs on this host, as who looks after it sees it: how it is, how long it was unused, and its end."""
+"""For the upkeep of this host's running tools: their health, how long they were unused, their end."""
 
 import math
 import time
@@ -13,7 +13,7 @@ from toolagent.contracts.routes import RunState
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """One process, or connection, and the tools in it. Times are in seconds."""
+    """One process or connection, and its tools. Times are in seconds."""
 
     life: Life
 
@@ -23,7 +23,7 @@ class Kept:
 
     @property
     def used(self) -> float:
-        """By the monotonic clock, when a call of any of its tools ended last, or it was started."""
+        """When a call of any of its tools ended last, or it was started, by the monotonic clock."""
         return max(instance.used for instance in self.life)
 
     @property
@@ -32,13 +32,13 @@ class Kept:
 
     @property
     def ttl_s(self) -> float:
-        """For how long its kind is kept without use; infinity: as long as anything is."""
+        """How long its runtime keeps it without use; infinity: the runtime sets no limit."""
         runtime = self._first.runtime
         return runtime.ttl_s if isinstance(runtime, Expiring) else math.inf
 
     @property
     def failed_checks(self) -> int:
-        """In a row."""
+        """Failed health checks in a row."""
         return self._first.failed_checks
 
     @property
@@ -50,7 +50,7 @@ class Kept:
         return self.life[0]
 
     async def vitals(self, timeout_s: float) -> Vitals:
-        """Ask it, and remember what came of it."""
+        """Asks for its health, and counts failed checks."""
         first = self._first
         if not await first.runtime.is_alive(first.running):
             found = Vitals(is_well=False, said="it has ended")
@@ -64,7 +64,7 @@ class Kept:
 
 
 class Keeping:
-    """Of the instances of one host. What it ends, the next call starts anew."""
+    """The upkeep of one host's instances. The next call of an ended tool starts it anew."""
 
     def __init__(self, instances: Instances, board: RouteBoard) -> None:
         self._instances, self._board = instances, board
@@ -74,31 +74,31 @@ class Keeping:
         return tuple(map(Kept, self._instances.lives()))
 
     def is_in_use(self, kept: Kept) -> bool:
-        """Whether calls are in it, or one of its tools is being started: for a call, as a rule."""
+        """Whether it serves calls, or one of its tools is being started, usually for a call."""
         return any(self._instances.serves(one) or self._instances.is_starting(one.key[0]) for one in kept.life)
 
     def is_starting(self, tool_id: str) -> bool:
         return self._instances.is_starting(tool_id)
 
     def stops(self, tool_id: str) -> int:
-        """How often somebody has stopped the tool. A drain, and an import that takes it out, are nobody."""
+        """How often users have stopped the tool. A drain and a removal by an import do not count."""
         return self._stops[tool_id]
 
     def note_stop(self, tool_id: str) -> None:
-        """Somebody stops the tool."""
+        """Counts a stop by a user."""
         self._stops[tool_id] += 1
 
     def healthy(self, kept: Kept) -> None:
-        """A check has found it well."""
+        """Records a successful health check."""
         for tool_id in kept.tool_ids:
             self._board.answered(tool_id)
 
     async def retire(self, kept: Kept) -> bool:
-        """Stop it because it is unused. Whether that was so: not when a call came meanwhile. Raises StoreUnavailableError."""
+        """Stops an unused process. Returns False if a call came meanwhile. Raises StoreUnavailableError."""
         return await self._instances.retire(kept.life)
 
     async def give_up(self, kept: Kept, why: str) -> bool:
-        """End it because it is not well, which is an alert. Whether that was done: not while it serves calls."""
+        """Ends an unhealthy process, which raises an alert. Returns False if it serves calls."""
         if self.is_in_use(kept):
             return False
         await self._instances.replace(kept.life[0], RunState.ERROR, why)

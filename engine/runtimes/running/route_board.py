@@ -1,4 +1,4 @@
-"""The running state of this host's tools, as others see it."""
+"""Publishes the running state of this host's tools."""
 
 import asyncio
 import hashlib
@@ -14,21 +14,21 @@ from toolagent.contracts.routes import RunState, ToolRoute
 from toolagent.core.calls.masking import masked_text
 
 Alert: TypeAlias = Callable[[Event], Awaitable[None]]
-"""Called when a tool that ran is unhealthy now: a `health_alert`."""
+"""Called with a `health_alert` when a running tool has become unhealthy."""
 
 
 class RouteStore(Protocol):
-    """Where routes are remembered."""
+    """Stores routes."""
 
     async def save(self, route: ToolRoute, version: str) -> None: ...
 
 
 async def no_alert(_event: Event) -> None:
-    """Without a listener."""
+    """The default: no listener."""
 
 
 class RouteBoard:
-    """One route a tool: that of the version that was started last. Each change is saved, in the order in which they happened."""
+    """One route for each tool: of the version that was started last. Saves each change, in order."""
 
     def __init__(self, store: RouteStore, host: str, alert: Alert = no_alert) -> None:
         self._store, self._host, self._alert = store, host, alert
@@ -44,14 +44,14 @@ class RouteBoard:
         return tuple(self._routes)
 
     def forget(self, tool_id: str) -> None:
-        """In memory. The caller removes the saved route."""
+        """Forgets the route in memory. The caller removes the saved one."""
         self._routes.pop(tool_id, None)
 
     async def starting(self, entry: ToolEntry, index: int) -> None:
         await self._set(self._fresh(entry, index), entry.manifest.version)
 
     def answered(self, tool_id: str) -> None:
-        """It has just answered."""
+        """Records that the tool has just answered."""
         self._healthy[tool_id] = datetime.now(UTC)
 
     async def running(self, entry: ToolEntry, index: int, running: Running) -> None:
@@ -66,7 +66,7 @@ class RouteBoard:
         await self._set(self._fresh(entry, index).model_copy(update=up), entry.manifest.version)
 
     async def ended(self, tool_id: str, version: str, state: RunState, last_error: str | None) -> None:
-        """It does not run any more. Nothing is saved when another version has been started since."""
+        """Records the end of a tool, unless another version was started since."""
         found = self._routes.get(tool_id)
         if found is not None and found[1] == version:
             down = {"state": state, "endpoint": None, "pid": None, "port": None, "started_at": None, "last_error": last_error}

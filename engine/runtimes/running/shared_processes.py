@@ -1,10 +1,10 @@
-"""Tools that share a process: it is started for the first of them, and ends with the last."""
+"""Tools that share a process, which starts with the first of them and ends with the last."""
 
 import asyncio
 import math
 from collections.abc import Coroutine, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pydantic import JsonValue
@@ -21,22 +21,22 @@ from toolagent_service.calls.shared_processes import process_key
 class _MortalRuntime(Runtime[Any], Mortal, Protocol): ...
 
 
+@dataclass(slots=True, eq=False)
 class _Process:
-    """`running` is unset while it starts. `why`: how it ended, if it was ended for all."""
+    """`running` is None while it starts. `why`: how it ended, if it was ended for all its tools."""
 
-    def __init__(self, key: str) -> None:
-        self.key = key
-        self.start: SharedStart[str, Running] | None = None
-        self.running: Running | None = None
-        self.uses: set[_Use] = set()
-        self.calls = 0
-        self.why: str | None = None
-        self.watch: asyncio.Task[None] | None = None
-        self.ending: asyncio.Task[None] | None = None
+    key: str
+    start: SharedStart[str, Running] | None = None
+    running: Running | None = None
+    uses: "set[_Use]" = field(default_factory=set["_Use"])
+    calls: int = 0
+    why: str | None = None
+    watch: asyncio.Task[None] | None = None
+    ending: asyncio.Task[None] | None = None
 
 
 class _Use:
-    """One tool's part in a process. `over` says how it ended, `left` that only this tool was stopped."""
+    """One tool in a process. `over` holds how it ended; `left`: only this tool was stopped."""
 
     def __init__(self, process: _Process) -> None:
         self.process, self.calls = process, 0
@@ -50,13 +50,13 @@ class _Use:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Member(Running):
-    """The process, as one tool sees it."""
+    """The process as one tool's Running."""
 
     use: _Use
 
 
 class SharedProcesses:
-    """The runtime of sources that name a process, above the one that starts it. Each tool starts and stops as if it had one of its own."""
+    """A runtime for sources that name a process, on top of the runtime that starts it. Each tool starts and stops as if it had its own."""
 
     def __init__(self, runtime: _MortalRuntime) -> None:
         self._runtime = runtime
@@ -65,7 +65,7 @@ class SharedProcesses:
 
     async def start(self, tool: ToolManifest, source: PackedSource, progress: Progress) -> Running:
         process, start = await self._open(tool, source)
-        # Counted before the first await, so that the process does not look unused meanwhile.
+        # Counts the use before the first await, so that the process does not look unused meanwhile.
         use = _Use(process)
         process.uses.add(use)
         try:
@@ -95,7 +95,7 @@ class SharedProcesses:
                     return asking.result()
             finally:
                 await _cancelled(asking, leaving)
-        # The process goes on for others, and so may what it was asked for.
+        # The process goes on for other tools, so the stopped call may go on too.
         message = "The tool was stopped before it had answered."
         raise CallFailed(ErrorType.EXECUTION_ERROR, message, {"outcome": "unknown"}, outcome="unknown")
 
@@ -122,7 +122,7 @@ class SharedProcesses:
         return await asyncio.shield(_use_of(running)[0].over)
 
     def process_of(self, running: Running) -> object:
-        """The same for all tools that are in it."""
+        """The process, the same object for all its tools."""
         return _use_of(running)[0].process
 
     async def vitals(self, running: Running, source: PackedSource, timeout_s: float) -> Vitals:
@@ -135,19 +135,19 @@ class SharedProcesses:
         return self._runtime.ttl_s if isinstance(self._runtime, Expiring) else math.inf
 
     def serves_others(self, running: Running) -> bool:
-        """Whether other tools than this one have calls in the process."""
+        """Whether other tools have calls in the process."""
         use, _ = _use_of(running)
         return use.process.calls > use.calls
 
     def condemn(self, running: Running, how: str) -> None:
-        """The process is useless to all of its tools: it is ended for all, and they are told `how`. A stop waits for that."""
+        """Ends the process for all its tools, for the reason `how`. A later stop waits for that."""
         process = _use_of(running)[0].process
         process.why = process.why or how
         self._forget(process)
         self._spawn(self._end(process))
 
     async def _open(self, tool: ToolManifest, source: PackedSource) -> tuple[_Process, SharedStart[str, Running]]:
-        """The process that the tool belongs to, up or starting."""
+        """The process of the tool, running or starting."""
         key = process_key(tool, source) or tool.tool_id
         while True:
             process = self._processes.get(key)
@@ -159,7 +159,7 @@ class SharedProcesses:
                 return process, process.start
 
     async def _is_open(self, process: _Process) -> bool:
-        """Whether one may join; if not, it has ended when this returns, as the next start writes to the same files."""
+        """Whether a tool may join. If not, this returns after the process has ended, because the next start writes to the same files."""
         if process.running is None:
             if process.start is None or process.start.is_open:
                 return True
@@ -187,17 +187,17 @@ class SharedProcesses:
             use.end(process.why or how)
 
     async def _end_if_unused(self, process: _Process) -> None:
-        """The waiter for its start may have been cancelled when it was up."""
+        """Ends a process that came up although its only waiter was cancelled."""
         if process.running is not None and not process.uses:
             await self._end(process)
 
     async def _end(self, process: _Process) -> None:
-        # Before the first await: a call that comes now starts another.
+        # Before the first await: a call that comes now starts another process.
         self._forget(process)
         if process.ending is None and process.running is not None:
             process.ending = self._spawn(self._runtime.stop(process.running))
         if process.ending is not None:
-            # A waiter may be cancelled; the stop may not.
+            # The caller may be cancelled; the stop must not be.
             await asyncio.shield(process.ending)
 
     def _forget(self, process: _Process) -> None:
@@ -212,7 +212,7 @@ class SharedProcesses:
 
 
 def _use_of(running: Running) -> tuple[_Use, Running]:
-    """And the process as the runtime below knows it."""
+    """The tool's use, and the process as a Running of the runtime below."""
     if not isinstance(running, _Member) or running.use.process.running is None:
         raise TypeError("It was not started here.")
     return running.use, running.use.process.running
@@ -230,9 +230,9 @@ def _counted(use: _Use) -> Generator[None]:
 
 
 async def _cancelled(*tasks: asyncio.Future[Any]) -> None:
-    """End what has not ended, and wait for it: connections are closed before the caller goes on."""
+    """Cancels the tasks and waits for their end, so that connections are closed before the caller goes on."""
     for task in tasks:
-        # The failure of one that has ended is not read, and asyncio would complain.
+        # Reads the failure of an ended task: otherwise asyncio would complain.
         task.add_done_callback(lambda one: one.cancelled() or one.exception())
         task.cancel()
     await asyncio.wait(tasks)

@@ -1,4 +1,4 @@
-"""One start that many wait for."""
+"""One start with many waiters."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -12,14 +12,14 @@ T = TypeVar("T")
 
 
 class SharedStart(Generic[S, T]):
-    """Runs once, tells all who wait of its progress, and is cancelled when the last of them stops waiting. `subject`: what is started."""
+    """Runs once, tells its progress to all waiters, and is cancelled when the last one stops waiting. `subject`: what it starts."""
 
     def __init__(self, subject: S, work: Callable[[Progress], Coroutine[None, None, T]]) -> None:
         self.subject = subject
         self._listeners: list[Progress] = []
         self._cancelled = False
         self._task = asyncio.create_task(work(self._tell))
-        # All waiters may have gone: then no one reads the outcome, and asyncio would complain.
+        # Reads the outcome if no waiter is left: otherwise asyncio would complain.
         self._task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
@@ -32,7 +32,7 @@ class SharedStart(Generic[S, T]):
         return self._task.done()
 
     async def wait(self, progress: Progress) -> T:
-        """The outcome of the work, which is raised if it is an exception. Raises NotSent when it was cancelled by others."""
+        """The outcome of the work, or its exception. Raises NotSent if others cancelled it."""
         self._listeners.append(progress)
         try:
             return await asyncio.shield(self._task)
@@ -47,11 +47,11 @@ class SharedStart(Generic[S, T]):
                 await self.cancel()
 
     async def over(self) -> None:
-        """Wait until it has ended, however."""
+        """Waits until the work has ended, in success or failure."""
         await asyncio.wait([self._task])
 
     async def cancel(self) -> None:
-        """End the work and wait until it has cleaned up after itself."""
+        """Cancels the work and waits until it has cleaned up."""
         self._cancelled = True
         self._task.cancel()
         await self.over()

@@ -1,4 +1,4 @@
-"""Which tools run on this host: starts them for the first call, notices when they end, sends each request once."""
+"""Runs this host's tools: starts them for the first call, notices when they end, sends each request once."""
 
 import asyncio
 import contextlib
@@ -21,11 +21,11 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
 
 Aftermath = Literal["connection_closed", "processes_ended", "tool_idle", "tool_left_busy", "tool_stopped"]
-"""What became of a tool whose call was cancelled.
+"""What happened to a tool whose call was cancelled.
 
-`connection_closed`: no process of ours, nothing more can be done; `processes_ended`: they were there for this call alone;
-`tool_idle`: it has stopped working on it; `tool_left_busy`: it may go on, but serves others; `tool_stopped`: it went on, so it was ended;
-the next call starts it anew.
+`connection_closed`: not our process, only the connection was closed; `processes_ended`: the processes served this call alone and ended;
+`tool_idle`: the tool stopped working on it; `tool_left_busy`: it may go on, and serves other calls; `tool_stopped`: it went on and was
+ended; the next call starts it anew.
 """
 
 _IDLE_LOOK_S = 0.1
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the tool answered. `duration_s` is in seconds, from sending to answer."""
+    """The tool's answer. `duration_s` is in seconds, from sending to answer."""
 
     output: JsonValue
     active_source: int
@@ -43,9 +43,9 @@ class Reply:
 
 
 class StartBudget:
-    """How long a call may take to bring its tool up, over all sources; None is without end.
+    """The time that a call has to start its tool, over all sources; None is unlimited.
 
-    Counts from now, and remembers what is being done, to say it when time is up.
+    Counts from now. Remembers the last progress message for the failure when time is up.
     """
 
     def __init__(self, tool_id: str, timeout_s: float | None, progress: Progress) -> None:
@@ -60,7 +60,7 @@ class StartBudget:
         self._progress(message)
 
     async def spend(self, work: Coroutine[None, None, T]) -> T:
-        """The outcome of the work. Raises StartFailed (`unavailable`) when it is cancelled because the time is up."""
+        """The outcome of the work. Cancels it and raises StartFailed (`unavailable`) when time is up."""
         limit = asyncio.timeout_at(self._ends)
         try:
             async with limit:
@@ -77,10 +77,9 @@ class StartBudget:
 
 
 class Supervisor:
-    """Runs tools by `runtimes` (by the tag of a source). Every change of state goes to `routes`,
-    and to `alert` when a tool ends unexpectedly.
+    """Runs tools by `runtimes` (by source type). Saves every change of state to `routes`, and calls `alert` when a tool ends unexpectedly.
 
-    Processes are kept by tool and version: one of another version keeps serving its own calls. To be closed with `close`.
+    Processes are kept by tool and version: a process of another version keeps serving its own calls. The owner calls `close`.
     """
 
     def __init__(
@@ -99,19 +98,19 @@ class Supervisor:
         self._slots: dict[tuple[str, int], asyncio.Semaphore] = {}
 
     def is_running(self, tool_id: str, version: str) -> bool:
-        """Whether this version is up here, as far as is known without asking."""
+        """Whether this version runs here, as far as is known without asking it."""
         return self._instances.get((tool_id, version)) is not None
 
     def is_ready(self, entry: ToolEntry) -> bool:
-        """Whether a call needs nothing to be started: it is up, or its preferred source needs no process."""
+        """Whether a call needs no start: the tool runs, or its preferred source needs no process."""
         return self.is_running(*key_of(entry)) or (bool(entry.sources) and self._needs_no_process(entry, 0))
 
     def route(self, tool_id: str) -> ToolRoute | None:
-        """The running state of the version that was started last, or None when this host never ran the tool."""
+        """The running state of the version that was started last; None if this host never ran the tool."""
         return self._board.route(tool_id)
 
     async def start(self, entry: ToolEntry, progress: Progress, sources: Collection[int] | None = None) -> ToolRoute:
-        """Bring the tool up by the first source that works, of all or of those at these indices. Raises NotSent."""
+        """Starts the tool by the first source that works, of all or of those at these indices. Raises NotSent."""
         stops = self._instances.stops(entry.manifest.tool_id)
         failures: dict[int, NotSent] = {}
         for index in self._order(entry) if sources is None else sources:
@@ -126,9 +125,9 @@ class Supervisor:
         return self._board.route(entry.manifest.tool_id) or ToolRoute(tool_id=entry.manifest.tool_id)
 
     async def stop(self, tool_id: str) -> ToolRoute:
-        """End all versions of the tool. Calls in flight fail, calls that wait for it too; one that comes later starts it again.
+        """Ends all versions of the tool. Running and waiting calls fail; a later call starts it again.
 
-        Stopping what does not run is no error.
+        Stopping a tool that does not run is no error.
         """
         self._keeping.note_stop(tool_id)
         await self._instances.stop_tool(tool_id)
@@ -136,26 +135,26 @@ class Supervisor:
 
     @property
     def keeping(self) -> Keeping:
-        """For who looks after what runs here."""
+        """For the upkeep of running tools."""
         return self._keeping
 
     def tool_ids(self) -> tuple[str, ...]:
-        """The tools that run here, are started, or ran since this host was started."""
+        """The tools that run or start here, or have run since this host was started."""
         return self._board.tool_ids()
 
     async def forget(self, tool_id: str) -> None:
-        """Stop a tool that is no more; there is no route of it here then."""
+        """Stops a removed tool and forgets its route."""
         await self._instances.stop_tool(tool_id)
         self._board.forget(tool_id)
 
     async def close(self) -> None:
-        """End everything, in parallel. Afterwards nothing is started any more."""
+        """Ends everything, in parallel. Afterwards nothing can be started."""
         await self._instances.close()
 
     async def call(self, dispatch: Dispatch) -> Reply:
-        """Make sure that the tool runs and send the request once, to the first source that takes it.
+        """Makes sure that the tool runs, and sends the request once, to the first source that takes it.
 
-        Raises NotSent (of it NoSlot, and StartFailed when the start took too long), CallFailed.
+        Raises NotSent (NoSlot; StartFailed if the start takes too long), CallFailed.
         """
         entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
         async with self._slot(entry, stops, dispatch.slot_timeout_s):
@@ -172,7 +171,7 @@ class Supervisor:
             raise _none_worked(entry, failures)
 
     async def call_running(self, dispatch: Dispatch) -> Reply:
-        """As `call`, where nothing has to be started and no slot to be waited for. Raises NoSlot, NotSent, CallFailed."""
+        """Like `call`, but starts nothing and waits for no slot. Raises NoSlot, NotSent, CallFailed."""
         entry, stops = dispatch.entry, self._instances.stops(dispatch.entry.manifest.tool_id)
         slots = self._slots_of(entry)
         if slots is not None and slots.locked():
@@ -193,7 +192,7 @@ class Supervisor:
             raise _none_worked(entry, failures)
 
     async def offered(self, entry: ToolEntry, offer: Offer) -> dict[str, JsonValue]:
-        """What the server of a tool answers to a request for what is no tool; it is started for that. Raises NotSent."""
+        """The answer of a tool's server to a request that is not a tool call; starts it if need be. Raises NotSent."""
         index = self._order(entry)[0]
         instance = await self._instances.ensure(entry, index, lambda _: None, self._instances.stops(entry.manifest.tool_id))
         if not isinstance(instance.runtime, Offering):
@@ -202,7 +201,7 @@ class Supervisor:
             return await instance.runtime.offered(instance.running, instance.source, offer)
 
     async def settle_cancelled(self, entry: ToolEntry) -> Aftermath:
-        """See what a tool does whose call was cancelled; end it when it goes on working and serves no other call."""
+        """Looks after a tool whose call was cancelled; ends it if it goes on working and serves no other call."""
         instance = self._instances.get(key_of(entry))
         if instance is not None and isinstance(instance.runtime, PerCall) and instance.runtime.ends_with_call(instance.running):
             return "processes_ended"
@@ -245,13 +244,13 @@ class Supervisor:
         return runtime is not None and not isinstance(runtime, Mortal | Installing)
 
     async def _is_useless(self, instance: Instance, failure: NotSent) -> bool:
-        """Whether it ended between our look and our request, or lives but accepts no connections and serves no other call."""
+        """Whether the tool ended before our request, or lives but accepts no connections and serves no other call."""
         if failure.error_type is not ErrorType.UNAVAILABLE or not isinstance(instance.runtime, Mortal):
             return False
         return not self._instances.serves(instance) or not await instance.runtime.is_alive(instance.running)
 
     async def _send(self, instance: Instance, dispatch: Dispatch, stops: int) -> Reply:
-        # Counted before the first await, so that the tool does not look unused meanwhile.
+        # Counts the call before the first await, so that the tool does not look unused meanwhile.
         with self._instances.using(instance):
             await dispatch.marks.before_send()
             sent = time.monotonic()
@@ -269,10 +268,9 @@ class Supervisor:
             return Reply(output, instance.index, time.monotonic() - sent)
 
     def _order(self, entry: ToolEntry) -> list[int]:
-        """The source that is up first, then all others as the registry has them."""
+        """The running source first, then all others in the registry's order."""
         up = self._instances.get(key_of(entry))
-        indices = [index for index, _ in enumerate(entry.sources)]
-        return sorted(indices, key=lambda index: up is None or index != up.index)
+        return sorted(range(len(entry.sources)), key=lambda index: up is None or index != up.index)
 
     def _slots_of(self, entry: ToolEntry) -> asyncio.Semaphore | None:
         limit = entry.manifest.concurrency
@@ -280,9 +278,9 @@ class Supervisor:
 
     @asynccontextmanager
     async def _slot(self, entry: ToolEntry, stops: int, timeout_s: float | None) -> AsyncGenerator[None, None]:
-        """Hold one of the tool's own slots, if it has a limit.
+        """Holds one of the tool's own slots, if it has a limit.
 
-        Raises NoSlot after `timeout_s` seconds, NotSent when it was stopped meanwhile.
+        Raises NoSlot after `timeout_s` seconds, NotSent if the tool was stopped meanwhile.
         """
         slots = self._slots_of(entry)
         if slots is None:
@@ -292,7 +290,7 @@ class Supervisor:
             async with asyncio.timeout(timeout_s):
                 await slots.acquire()
         except TimeoutError:
-            # First: NoSlot asks to be tried again, and a later call would start it.
+            # Before NoSlot, which is retried: a retry would start the stopped tool.
             self._instances.require_not_stopped(entry.manifest.tool_id, stops)
             raise NoSlot(entry.manifest.tool_id, timeout_s or 0.0) from None
         try:
@@ -303,7 +301,7 @@ class Supervisor:
 
 
 def _none_worked(entry: ToolEntry, failures: Mapping[int, NotSent]) -> NotSent:
-    """One failure that reports all of them. Takes them by the index of their source, in the order of trying."""
+    """One failure that reports all. `failures` are by source index, in the order of trying."""
     if not failures:
         return NotSent(ErrorType.EXECUTOR_NOT_FOUND, f"The tool {entry.manifest.tool_id!r} has no source to run from.")
     first, *others = failures.values()
@@ -311,9 +309,8 @@ def _none_worked(entry: ToolEntry, failures: Mapping[int, NotSent]) -> NotSent:
         return first
     told = "; ".join(failure.message for failure in failures.values())
     message = f"None of the {len(failures)} sources of {entry.manifest.tool_id!r} could be used: {told}"
-    return NotSent(first.error_type, message, {"sources": [_told(entry, *one) for one in failures.items()]})
-
-
-def _told(entry: ToolEntry, index: int, failure: NotSent) -> JsonValue:
-    source = entry.sources[index].type
-    return {"index": index, "source": source, "type": failure.error_type.value, "message": failure.message, "details": failure.details}
+    sources: list[JsonValue] = [
+        {"index": at, "source": entry.sources[at].type, "type": one.error_type.value, "message": one.message, "details": one.details}
+        for at, one in failures.items()
+    ]
+    return NotSent(first.error_type, message, {"sources": sources})

@@ -1,7 +1,7 @@
-"""Which files a script sees: its grant's patterns (docs/security.md), made into mounts.
+"""Which files a script sees: turns the patterns of its grant (docs/security.md) into mounts.
 
-Patterns are relative to the script's folder: `self` is the script, `./*` the folder with all below it. Nothing of the folder itself is
-ever writable: `.cache/**` for writing means a folder of the tool's own, kept in the state directory, that is seen as `.cache` there.
+Patterns are relative to the script's folder: `self` is the script, `./*` the folder with all below it. The script's folder itself is
+never writable: `.cache/**` for writing mounts the tool's own folder in the state directory as `.cache`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,16 +22,16 @@ _WILD = frozenset("*?[")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`differences` are the patterns that mean nothing here, and why."""
+    """`differences` are the patterns that cannot be granted, and why."""
 
     mounts: tuple[Mount, ...]
     differences: tuple[Difference, ...] = ()
 
 
 def access_of(script: Script, grant: SandboxGrant, own: Path, over: Iterable[Mount] = ()) -> Access:
-    """`own` is the folder of the state directory for what the tool may write, which is made; `over` is mounted over the script's folder.
+    """`own` is the tool's writable folder in the state directory, which is created; `over` is mounted over the script's folder.
 
-    Without a word on reading a script sees its folder, read-only. Raises ScriptFailure, OSError.
+    Without patterns for reading, a script sees its folder, read-only. Raises ScriptFailure, OSError.
     """
     writable, differences = _writable(script.folder, grant.write, own)
     placed = (*over, *writable)
@@ -51,11 +51,11 @@ def _readable(script: Script, patterns: tuple[str, ...], covered: set[str]) -> I
 
 
 def _whole(folder: Path, covered: set[str]) -> Iterator[Mount]:
-    """At once; or, where something is to be mounted in it that it does not have, piece by piece."""
+    """The whole folder; piece by piece if something is mounted in it that the folder itself lacks."""
     if all((folder / name).is_dir() and not (folder / name).is_symlink() for name in covered):
         yield _seen(folder)
         return
-    # A link would be followed, out of the folder too.
+    # No links: a mount would follow them, also out of the folder.
     entries = [path for path in islice(folder.iterdir(), _MOST + 1) if not path.is_symlink() and path.name not in covered]
     if len(entries) > _MOST:
         message = f"The script's folder has more than {_MOST} entries. Put the script into a folder of its own."
@@ -64,7 +64,7 @@ def _whole(folder: Path, covered: set[str]) -> Iterator[Mount]:
 
 
 def _matching(script: Script, patterns: list[str], covered: set[str]) -> list[Path]:
-    """What the patterns mean, the script itself first; nothing twice, nothing below what is there already."""
+    """The script and all that the patterns match, without what is below another match."""
     found = {script.file}
     root = script.folder
     for pattern in patterns:
@@ -101,7 +101,7 @@ def _writable(folder: Path, patterns: tuple[str, ...], own: Path) -> tuple[list[
 
 
 def _folder_name(pattern: str) -> str | None:
-    """The folder right below the script's that is to be writable."""
+    """The writable folder, right below the script's, that the pattern names."""
     name, slash, _ = pattern.removeprefix("./").partition("/")
     is_name = name not in ("", "..", ".", _SELF, "node_modules") and not _WILD.intersection(name)
     return name if slash and is_name else None

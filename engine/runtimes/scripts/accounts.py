@@ -1,23 +1,21 @@
-"""Runs and installations of scripts as lines of the audit log."""
+"""Writes runs and installations of scripts to the audit log."""
 
-from engine.runtimes.auditing.audit import Audit
+from engine.runtimes.auditing.audit import Audit, failed
 from engine.runtimes.environments.environments import Installed
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptRun
 from toolagent.contracts.audit import AuditEntry
-from toolagent.contracts.calls import ErrorType
 from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
 
 class ScriptAccounts:
-    """What a ScriptService and its environments tell, written down for this host."""
+    """Receives the accounts of a ScriptService and of its environments, for this host."""
 
     def __init__(self, audit: Audit, host: str) -> None:
         self._audit, self._host = audit, host
 
     def ran(self, run: ScriptRun) -> None:
-        ended = "success" if run.reply else "cancelled"
-        self._audit.note(
+        self._note(
             AuditEntry(
                 at=run.at,
                 action="call" if run.call.call_id else "start",
@@ -32,14 +30,13 @@ class ScriptAccounts:
                 refusals=run.refusals,
                 truncated=run.truncated,
                 duration_s=run.duration_s,
-                outcome=_outcome(run.failure, ended),
-                error_type=run.failure.error_type if run.failure else None,
-                message=run.failure.message if run.failure else "",
-            )
+                outcome="success" if run.reply else "cancelled",
+            ),
+            run.failure,
         )
 
     def installed(self, made: Installed) -> None:
-        self._audit.note(
+        self._note(
             AuditEntry(
                 at=made.at,
                 action="build",
@@ -51,14 +48,10 @@ class ScriptAccounts:
                 advisories=made.advisories,
                 refusals=made.refusals,
                 duration_s=made.duration_s,
-                outcome=_outcome(made.failure, "success" if made.done else "cancelled"),
-                error_type=made.failure.error_type if made.failure else None,
-                message=made.failure.message if made.failure else "",
-            )
+                outcome="success" if made.done else "cancelled",
+            ),
+            made.failure,
         )
 
-
-def _outcome(failure: ScriptFailure | None, otherwise: str) -> str:
-    if failure is None:
-        return otherwise
-    return "timeout" if failure.error_type is ErrorType.TIMEOUT else "error"
+    def _note(self, entry: AuditEntry, failure: ScriptFailure | None) -> None:
+        self._audit.note(entry if failure is None else entry.model_copy(update=failed(failure)))

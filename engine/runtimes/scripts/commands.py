@@ -1,4 +1,4 @@
-"""One call of a script, as the sandbox runs it: command, files, variables."""
+"""Turns one call of a script into the sandbox's terms: command, files, variables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ _VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A script that can be executed at once: found, and its environment there."""
+    """A script with its environment, ready to be executed."""
 
     script: Script
     dependencies: Dependencies
@@ -48,11 +48,11 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class ScriptCall:
-    """One execution. `own` names the folder for what the tool may write. `wall_s` is in seconds, from launch.
+    """One execution. `own` names the tool's writable folder. `wall_s` is in seconds, from launch.
 
-    Without a `call_id` it is the start of a tool, which executes nothing.
+    An empty `call_id` is the start of a tool, which executes nothing.
 
-    `files` are files of this call that the script gets to read, `output_dir` is where it may leave some.
+    `files` are files of this call that the script may read; it may leave files in `output_dir`.
     """
 
     tool_id: str
@@ -63,38 +63,32 @@ class ScriptCall:
     context: SecurityContext
     version: str = ""
     asked: Mapping[str, JsonValue] | None = None
-    """The parameters of the call, where they are more than what the script is given."""
+    """The parameters of the call, if the script is given only some of them."""
     schema: JsonSchema = field(default_factory=dict[str, JsonValue])
-    """Of the parameters of the call."""
+    """The schema of the call's parameters."""
     entry_point: str | None = None
     files: tuple[Path, ...] = ()
     output_dir: Path | None = None
     caller: Caller = field(default_factory=Caller)
     variables: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
-    """Those of its source."""
+    """The variables of its source."""
 
 
 def command_of(prepared: Prepared, call: ScriptCall, programs: Programs) -> tuple[str, ...]:
-    """As arguments, never as text that a shell would read. Raises ScriptFailure when the interpreter is not there."""
+    """Arguments, never a text for a shell. Raises ScriptFailure if the interpreter is missing."""
     script = str(prepared.script.file)
     what = (script,) if call.entry_point is None else (str(_shim(prepared.environment.language).target), script, call.entry_point)
-    match prepared.environment.language:
-        case ScriptLanguage.PYTHON:
-            return (str(prepared.environment.folder.python), *what)
-        case ScriptLanguage.NODEJS:
-            return (str(programs.require("Node.js", programs.node).file), *what)
-        case ScriptLanguage.BUN:
-            return (str(programs.require("Bun", programs.bun).file), "--no-install", *what)
+    return (*_interpreter(prepared.environment, programs)[0], *what)
 
 
 def box_of(
     prepared: Prepared, call: ScriptCall, grant: SandboxGrant, programs: Programs, own: Path, host: Mapping[str, str]
 ) -> tuple[Box, tuple[Difference, ...]]:
-    """`own` is the folder for what the tool may write, `host` holds the variables of this machine. Raises ScriptFailure, OSError."""
+    """`own` is the tool's writable folder, `host` holds the variables of this machine. Raises ScriptFailure, OSError."""
     environment, folder = prepared.environment, prepared.script.folder
     over = [Mount(environment.modules, folder / "node_modules")] if environment.modules else []
     access = access_of(prepared.script, grant, own, over)
-    mounts = [*_interpreter(environment, programs), *access.mounts]
+    mounts = [*_interpreter(environment, programs)[1], *access.mounts]
     if call.entry_point is not None:
         mounts.append(_shim(environment.language))
     mounts += [Mount(file, file) for file in call.files]
@@ -106,14 +100,17 @@ def box_of(
     return Box(run_name(call.tool_id), folder, grant.limits, tuple(mounts), variables), access.differences
 
 
-def _interpreter(environment: Environment, programs: Programs) -> tuple[Mount, ...]:
+def _interpreter(environment: Environment, programs: Programs) -> tuple[tuple[str, ...], tuple[Mount, ...]]:
+    """The beginning of the command, and the mounts that it needs."""
     match environment.language:
         case ScriptLanguage.PYTHON:
-            return environment.mounts
+            return (str(environment.folder.python),), environment.mounts
         case ScriptLanguage.NODEJS:
-            return programs.require("Node.js", programs.node).mounts
+            node = programs.require("Node.js", programs.node)
+            return (str(node.file),), node.mounts
         case ScriptLanguage.BUN:
-            return programs.require("Bun", programs.bun).mounts
+            bun = programs.require("Bun", programs.bun)
+            return (str(bun.file), "--no-install"), bun.mounts
 
 
 def _shim(language: ScriptLanguage) -> Mount:

@@ -1,4 +1,4 @@
-"""Progress that a script tells on stderr: lines `::progress:: {"message": "half way", "fraction": 0.5}`."""
+"""Reads a script's progress from stderr: lines `::progress:: {"message": "half way", "fraction": 0.5}`."""
 
 import json
 
@@ -20,7 +20,7 @@ class _Told(BaseModel):
 
 
 class ProgressLines:
-    """Reads stderr as it comes. Of lines that come together only the last is reported: a script may write faster than progress is shown."""
+    """Reads stderr as it arrives. Of lines that arrive together it reports only the last: scripts may write faster than people read."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -36,12 +36,12 @@ class ProgressLines:
 
 
 def without_progress(text: str) -> str:
-    """What is left of stderr as a log."""
+    """The text without its lines of progress."""
     return "\n".join(line for line in text.split("\n") if not line.startswith(MARK))
 
 
 def _text(line: bytes) -> str:
-    """In a few words, or nothing when the line is not of the form."""
+    """The progress in a few words; empty if the line has another form."""
     try:
         told = _Told.model_validate(json.loads(line.decode()[len(MARK) :]))
     except (ValueError, ValidationError, RecursionError):

@@ -29,7 +29,7 @@ class _Ready:
 
 
 class ScriptRuntime:
-    """The runtime of ScriptSource. To start is to install what the script depends on; no process is there between calls."""
+    """The runtime of ScriptSource. A start installs the script's dependencies; no process runs between calls."""
 
     installs: Literal[True] = True
 
@@ -47,13 +47,13 @@ class ScriptRuntime:
             refused = ScriptCall(tool.tool_id, "", tool.tool_id, {}, 0.0, tool.security_context, tool.version)
             self._service.refuse(refused, failure)
             raise failure.as_start_failure from failure
-        # Another one each time: what is replaced is stopped after its successor was started.
+        # A new endpoint each time, because a replaced instance is stopped after its successor has started.
         endpoint = f"script:{tool.tool_id}@{tool.version}#{next(self._count)}"
         self._ready[endpoint] = _Ready(tool, prepared)
         return Running(endpoint, datetime.now(UTC))
 
     async def is_alive(self, running: Running) -> bool:
-        """Whether the next call needs no installation: a script whose requirements were changed is started anew."""
+        """Whether the next call needs no installation: a script whose requirements have changed is started anew."""
         ready = self._ready.get(running.endpoint)
         return ready is not None and await self._service.is_current(ready.prepared)
 

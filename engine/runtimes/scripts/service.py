@@ -1,4 +1,4 @@
-"""Executes scripts: the ExternalScriptExecutionService behind both script tools and the tools that run any script."""
+"""Executes scripts: the ExternalScriptExecutionService of script tools and of the built-in `execute_script`."""
 
 import asyncio
 import json
@@ -26,9 +26,9 @@ from toolagent.contracts.sources import ScriptLanguage
 
 @dataclass(slots=True)
 class ScriptRun:
-    """One run, for the audit: what was run, in which sandbox, and how it ended; without an outcome it was cancelled.
+    """The account of one run, for the audit. Without `reply` and `failure` it was cancelled.
 
-    Without a command it was refused before anything was run.
+    Without a command it was refused before anything ran.
     """
 
     call: ScriptCall
@@ -42,15 +42,15 @@ class ScriptRun:
 
     @property
     def truncated(self) -> tuple[str, ...]:
-        """Streams of which not everything was kept."""
+        """The streams that were cut."""
         stream = self.failure.facts.get("stream") if self.failure else None
         return (stream,) if isinstance(stream, str) else self.reply.truncated if self.reply else ()
 
 
 class ScriptService:
-    """`root` is where scripts are; in `state` are folders for what tools may write, and the accounts of their last runs.
+    """`root` holds the scripts; `state` holds the tools' writable folders and the logs of their last runs.
 
-    `variables` are those of the host that a tool may be granted.
+    `variables` are the host's variables that a tool may be granted.
     """
 
     def __init__(
@@ -72,13 +72,13 @@ class ScriptService:
 
     @property
     def environments(self) -> ScriptEnvironments:
-        """Those of all Python, Node.js and Bun programs of this host, also of tools that stay."""
+        """The environments of all Python, Node.js and Bun programs of this host, also of tools that keep running."""
         return self._environments
 
     def observed(
         self, state: Path, environments: ScriptEnvironments, network: Network, note: Callable[[ScriptRun], None]
     ) -> "ScriptService":
-        """The same with another network and other folders of tools, which tells someone else of what was run."""
+        """A copy with another network, other folders of tools, and another listener."""
         return ScriptService(
             self.root,
             state,
@@ -92,19 +92,19 @@ class ScriptService:
         )
 
     async def prepare(self, root: Path, path: str, language: ScriptLanguage, tool_id: str, progress: Progress) -> Prepared:
-        """Find the script below `root` and make its environment if need be. Raises ScriptFailure."""
+        """Finds the script below `root`, and makes its environment if need be. Raises ScriptFailure."""
         script = await asyncio.to_thread(find_script, root, path)
-        _ = self._executor.sandbox  # nothing is installed where nothing can be run
+        _ = self._executor.sandbox  # raises before the installation if there is no sandbox
         await self._environments.provide(language, tool_id, progress)
         dependencies = await asyncio.to_thread(dependencies_of, script, language)
         return Prepared(script, dependencies, await self._environments.ensure(dependencies, tool_id, progress))
 
     async def is_current(self, prepared: Prepared) -> bool:
-        """Whether the script is still there, depends on the same things, and its environment is whole."""
+        """Whether the script is still there with the same dependencies, and its environment is whole."""
         return await asyncio.to_thread(self._is_current, prepared)
 
     async def execute(self, prepared: Prepared, call: ScriptCall, progress: Progress) -> ScriptReply:
-        """Run it once. However it ends, nothing of it is left running. Raises ScriptFailure."""
+        """Runs the script once, and leaves none of its processes running. Raises ScriptFailure."""
         run, began = ScriptRun(call, datetime.now(UTC)), time.monotonic()
         try:
             with self._environments.using(prepared.environment):
@@ -118,11 +118,11 @@ class ScriptService:
         return run.reply
 
     def usual_wall_s(self, call: ScriptCall) -> float | None:
-        """Seconds that a script may take of which its caller does not say it: the tool's own limit, else the policy's default."""
+        """Seconds that a script may take if the caller sets no limit: the tool's own limit, else the policy's default."""
         return self._executor.sandbox.grant(call.context).enforced.limits.wall_s
 
     def refuse(self, call: ScriptCall, failure: ScriptFailure) -> None:
-        """Account for a call that came to no execution."""
+        """Records a call that was not executed."""
         self._note(ScriptRun(call, datetime.now(UTC), failure=failure))
 
     async def _run(self, run: ScriptRun, prepared: Prepared, progress: Progress) -> ScriptReply:
@@ -160,12 +160,12 @@ class ScriptService:
         return now == prepared.dependencies and self._environments.is_whole(prepared.environment)
 
     def _wall_s(self, call: ScriptCall, grant: Grant) -> float:
-        """What the tool says, or its time-out: the policy's default is for calls that have neither."""
+        """The shortest of the call's time-out, the tool's own limit and the policy's ceiling. The policy's default does not apply."""
         asked, ceiling = call.context.limits.wall_s, self._executor.sandbox.policy.ceilings.wall_s
         return min((call.wall_s, *(bound for bound in (asked and grant.enforced.limits.wall_s, ceiling) if bound is not None)))
 
 
 def _seeing(grant: Grant) -> SandboxGrant:
-    """A script whose file patterns are all refused sees itself only, not the default folder."""
+    """The grant; a script whose read patterns are all refused sees itself alone, not its folder."""
     denied = grant.account.requested.read and not grant.enforced.read
     return grant.enforced.model_copy(update={"read": ("self",)}) if denied else grant.enforced

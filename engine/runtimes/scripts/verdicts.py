@@ -1,4 +1,4 @@
-"""Whether a script did what was asked: exit code 0 and one JSON value on stdout; what it writes on stderr decides nothing (ADR 0023)."""
+"""Decides whether a script succeeded: exit code 0 and one JSON value on stdout. Its stderr decides nothing (ADR 0023)."""
 
 import signal
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _BY_SIGNAL = 128
 
 @dataclass(frozen=True, slots=True)
 class ScriptReply:
-    """What the script answered, and what it wrote on stderr, cut with a note. `truncated` names the streams that were cut."""
+    """The script's output, and its stderr as `logs`, cut with a note. `truncated` names the streams that were cut."""
 
     output: JsonValue
     logs: tuple[str, ...]
@@ -50,7 +50,7 @@ _Failure = tuple[ScriptErrorKind, str, dict[str, JsonValue]]
 
 
 def _limit(done: Execution, limits: SandboxLimits, wall_s: float) -> _Failure | None:
-    """What it came to, when it was ended for that or failed after it."""
+    """The limit for which the script was ended, or after which it failed."""
     if done.cut == "time":
         return ScriptErrorKind.TIMEOUT, "Script execution timed out.", {"timeout_s": wall_s, "cause": "time"}
     if done.cut is not None:
@@ -83,19 +83,19 @@ def _end(done: Execution) -> _Failure | None:
 
 
 def _no_json(done: Execution, error: ValueError) -> _Failure:
+    facts: dict[str, JsonValue] = {"exit_code": done.code}
     if not done.stdout.strip():
-        return ScriptErrorKind.OUTPUT, "The script wrote nothing on stdout; it must write one JSON value.", {"exit_code": done.code}
-    if isinstance(error, TooMuchError):
-        return (
-            ScriptErrorKind.OUTPUT,
-            f"What the script wrote on stdout is not taken: {error}",
-            {"exit_code": done.code, **error.excess.details},
-        )
-    return ScriptErrorKind.OUTPUT, f"What the script wrote on stdout is not one JSON value: {error}", {"exit_code": done.code}
+        message = "The script wrote nothing on stdout; it must write one JSON value."
+    elif isinstance(error, TooMuchError):
+        message = f"What the script wrote on stdout is not taken: {error}"
+        facts |= error.excess.details
+    else:
+        message = f"What the script wrote on stdout is not one JSON value: {error}"
+    return ScriptErrorKind.OUTPUT, message, facts
 
 
 def _signed(code: int) -> int:
-    """As Python says it: the sandbox's first process tells a signal as 128 and its number."""
+    """Python's form of the exit code: the sandbox's first process reports a signal as 128 plus its number."""
     return _BY_SIGNAL - code if code > _BY_SIGNAL else code
 
 
@@ -110,5 +110,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _tail(text: str) -> str:
-    """The end: that is where a traceback has its message."""
+    """The end of the text, where a traceback has its message."""
     return text if len(text) <= _TOLD_BYTES else f"[… {len(text) - _TOLD_BYTES} earlier characters left out]\n{text[-_TOLD_BYTES:]}"

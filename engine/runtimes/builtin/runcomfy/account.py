@@ -1,4 +1,4 @@
-"""Whose servers are meant: the address of the server API, and the secrets of the account."""
+"""The account at RunComfy: the address of the server API, and the secrets."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ Secrets = Callable[[str], str | None]
 @dataclass(frozen=True, slots=True)
 class Account:
     url: httpx.URL
-    """What `/users/…` follows."""
+    """The API's address, without `/users/…`."""
     user_id: str = field(repr=False)
     key: str = field(repr=False)
 
@@ -30,7 +30,7 @@ class Account:
 
 
 def address(url: str) -> httpx.URL:
-    """Raises ValueError for what cannot be the address of an API."""
+    """Raises ValueError if this cannot be the address of an API."""
     try:
         read = httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -41,7 +41,7 @@ def address(url: str) -> httpx.URL:
 
 
 def account_of(url: httpx.URL | None, secrets: Secrets) -> Account:
-    """Read anew for each call. Raises CallFailed (`unavailable`) naming what is not set."""
+    """Reads the secrets anew for each call. Raises CallFailed (`unavailable`), which names the missing setting."""
     if url is None:
         raise CallFailed(ErrorType.UNAVAILABLE, f"RunComfy is not set up here: set {URL_SETTING}.", {"setting": URL_SETTING, "sent": False})
     found = {name: (secrets(name) or "").strip() for name in (USER_SECRET, KEY_SECRET)}

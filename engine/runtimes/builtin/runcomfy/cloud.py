@@ -1,53 +1,44 @@
-"""RunComfy's server API: launch a server, see how it is, list those that run, stop one.
+"""RunComfy's server API: launch a server, see its state, list all servers, stop one.
 
-It knows no name or tag of a server, so a launch whose answer was lost is looked for in the list (`Cloud.listed`), by a `marked` duration.
+Servers have no names or tags. So a launch whose answer was lost is found in the list (`Cloud.listed`) by its `marked` duration.
 The account may send about one request a second.
 """
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from types import TracebackType
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from engine.runtimes.builtin.runcomfy.account import KEY_SECRET, Account
-from engine.runtimes.builtin.runcomfy.peer import Answer, NoAnswer, Peer, ask, unreachable
+from engine.runtimes.builtin.runcomfy.peer import Answer, Api, NoAnswer, Peer, ask, unreachable
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
 
 READY = "Ready"
 _COMING = frozenset({"", "Starting", READY})
-"""A server in any other state does not become ready any more."""
+"""From any other state a server never becomes ready."""
 _ENDING = frozenset({"Deleting", "Deleted"})
 _PART = 20
 _OK, _NOT_FOUND = range(200, 300), 404
-_KINDS: Mapping[int, ErrorType] = {
-    400: ErrorType.VALIDATION_ERROR,
-    401: ErrorType.PERMISSION_DENIED,
-    402: ErrorType.BUDGET_EXCEEDED,
-    403: ErrorType.PERMISSION_DENIED,
-    409: ErrorType.REJECTED,
-    422: ErrorType.VALIDATION_ERROR,
-    429: ErrorType.REJECTED,
-}
-_WORDS: Mapping[int, str] = {
-    400: "refuses the request",
-    401: f"does not take the key. Check the secret {KEY_SECRET} (TOOL_AGENT_SECRET_{KEY_SECRET})",
-    402: "asks for money: the account's balance does not suffice",
-    403: f"does not let this account do it. Check the secret {KEY_SECRET} (TOOL_AGENT_SECRET_{KEY_SECRET}) and the user id",
-    409: "refuses the request now",
-    422: "refuses the request",
-    429: "gets too many requests. Try again later",
+_CHECK_KEY = f"Check the secret {KEY_SECRET} (TOOL_AGENT_SECRET_{KEY_SECRET})"
+_REFUSALS: Mapping[int, tuple[ErrorType, str]] = {
+    400: (ErrorType.VALIDATION_ERROR, "refuses the request"),
+    401: (ErrorType.PERMISSION_DENIED, f"does not take the key. {_CHECK_KEY}"),
+    402: (ErrorType.BUDGET_EXCEEDED, "asks for money: the account's balance does not suffice"),
+    403: (ErrorType.PERMISSION_DENIED, f"does not let this account do it. {_CHECK_KEY} and the user id"),
+    409: (ErrorType.REJECTED, "refuses the request now"),
+    422: (ErrorType.VALIDATION_ERROR, "refuses the request"),
+    429: (ErrorType.REJECTED, "gets too many requests. Try again later"),
 }
 
 
 class Server(BaseModel):
-    """As the API tells it; what else it tells is left out."""
+    """The fields of the API's answer that are used."""
 
     server_id: str
     current_status: str = ""
@@ -68,12 +59,12 @@ class Server(BaseModel):
 
     @property
     def is_ending(self) -> bool:
-        """Whether it was stopped, and costs nothing any more."""
+        """Whether it was stopped. It costs nothing any more."""
         return self.current_status in _ENDING
 
     @property
     def ready_at(self) -> datetime | None:
-        """None: it is not, or says so in no form that is known."""
+        """None if it is not ready, or the time has an unknown form."""
         with suppress(ValueError):
             found = datetime.fromisoformat(self.service_ready_at or "")
             return found if found.tzinfo else found.replace(tzinfo=UTC)
@@ -86,13 +77,13 @@ class _Workflow(BaseModel):
 
 
 def marked(duration_s: int, call_id: str) -> int:
-    """A little less, by an amount that follows from the call: the one thing that the list of servers tells of who launched them."""
+    """The duration, reduced by up to 5 %. The amount follows from the call id, so the list of servers tells which call launched one."""
     return duration_s - int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:4]) % max(1, duration_s // _PART)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be launched; `estimated_duration` is in seconds."""
+    """The body of a launch request; `estimated_duration` is in seconds."""
 
     workflow_version_id: str
     server_type: str
@@ -100,7 +91,7 @@ class Order:
 
     @classmethod
     def by(cls, call_id: str, server_type: str, duration_s: int, workflow_version_id: str = "") -> "Order":
-        """Of that call: what is the same whenever it is asked for."""
+        """The order of a call: always the same for the same arguments."""
         return cls(workflow_version_id, server_type, marked(duration_s, call_id))
 
     def resembles(self, server: Server) -> bool:
@@ -109,34 +100,25 @@ class Order:
 
 T = TypeVar("T")
 
-
+_SERVER = TypeAdapter(Server)
 _SERVERS = TypeAdapter(list[Server])
 _WORKFLOWS = TypeAdapter(list[_Workflow])
 
 
 class LaunchUnknown(Exception):
-    """The launch was asked for, and nobody knows what became of it."""
+    """The launch request was sent; whether a server was started is unknown."""
 
 
-class Cloud(AbstractAsyncContextManager["Cloud"]):
-    """`async with Cloud(account, peer) as cloud`. Every method raises CallFailed for what the provider refuses."""
+class Cloud(Api):
+    """Every method raises CallFailed if the provider refuses."""
 
     def __init__(self, account: Account, peer: Peer) -> None:
-        self._base = account.base
-        self._http = peer.client({"Authorization": f"Bearer {account.key}"})
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._http.aclose()
+        super().__init__(account.base, peer.client({"Authorization": f"Bearer {account.key}"}))
 
     async def launch(self, order: Order) -> Server:
-        """Raises LaunchUnknown when a server may have been started."""
-        body: dict[str, JsonValue] = {
-            "workflow_version_id": order.workflow_version_id,
-            "server_type": order.server_type,
-            "estimated_duration": order.estimated_duration,
-        }
+        """Raises LaunchUnknown if a server may have been started."""
         try:
-            answer = await ask(self._http, "POST", f"{self._base}/servers", json=body)
+            answer = await ask(self._http, "POST", f"{self.url}/servers", json=asdict(order))
         except NoAnswer as error:
             if error.was_sent:
                 raise LaunchUnknown(str(error)) from error
@@ -148,12 +130,12 @@ class Cloud(AbstractAsyncContextManager["Cloud"]):
         raise LaunchUnknown(f"it answered {answer.status} {answer.text!r}")
 
     async def server(self, server_id: str) -> Server | None:
-        """None: it knows no such server."""
-        answer = await self._asked("GET", f"/servers/{server_id}")
-        return None if answer.status == _NOT_FOUND else _read(TypeAdapter(Server), answer)
+        """None if the provider knows no such server."""
+        answer = await self._asked("GET", f"servers/{server_id}")
+        return None if answer.status == _NOT_FOUND else _read(_SERVER, answer, answer.body)
 
     async def seen(self, server_id: str) -> tuple[Server | None, bool]:
-        """The server, and whether the provider could say. Raises CallFailed for what no patience mends."""
+        """The server, and whether the provider could tell. Raises CallFailed if asking again cannot help."""
         try:
             return await self.server(server_id), True
         except CallFailed as failure:
@@ -162,14 +144,12 @@ class Cloud(AbstractAsyncContextManager["Cloud"]):
             return None, False
 
     async def listed(self) -> list[Server]:
-        """All servers of the account that are there."""
-        answer = await self._asked("GET", "/servers")
-        found = answer.body.get("servers") if isinstance(answer.body, dict) else answer.body
-        return _read(_SERVERS, answer, found)
+        """All servers of the account."""
+        return await self._list("servers", _SERVERS)
 
     async def stop(self, server_id: str) -> Server | None:
-        """The provider's word that it is being deleted, and costs nothing from now on; None: it was gone already."""
-        answer = await self._asked("DELETE", f"/servers/{server_id}")
+        """The provider confirms that the server is being deleted and costs nothing from now on. None if it was gone already."""
+        answer = await self._asked("DELETE", f"servers/{server_id}")
         if answer.status == _NOT_FOUND:
             return None
         if answer.status not in _OK:
@@ -181,52 +161,52 @@ class Cloud(AbstractAsyncContextManager["Cloud"]):
         raise _garbage(answer, "unknown")
 
     async def newest_version(self) -> str | None:
-        """The version id of the account's workflow that was changed last; None when it has none."""
-        answer = await self._asked("GET", "/workflows")
-        found = answer.body.get("workflows") if isinstance(answer.body, dict) else answer.body
-        every = sorted(_read(_WORKFLOWS, answer, found), key=lambda one: one.updated_at)
+        """The version id of the account's workflow that was changed last; None if it has no workflow."""
+        every = sorted(await self._list("workflows", _WORKFLOWS), key=lambda one: one.updated_at)
         return every[-1].version_id if every else None
+
+    async def _list(self, name: str, adapter: TypeAdapter[T]) -> T:
+        answer = await self._asked("GET", name)
+        return _read(adapter, answer, answer.body.get(name) if isinstance(answer.body, dict) else answer.body)
 
     async def _asked(self, method: str, path: str) -> Answer:
         try:
-            answer = await ask(self._http, method, f"{self._base}{path}")
+            answer = await ask(self._http, method, f"{self.url}/{path}")
         except NoAnswer as error:
             raise unreachable("RunComfy", error) from error
         _refuse(answer)
         if answer.status >= 500:
             outcome = "unknown" if method == "DELETE" else "failed"
-            told: dict[str, JsonValue] = {"status": answer.status, "answer": answer.text}
-            raise CallFailed(ErrorType.UNAVAILABLE, f"RunComfy failed: it answered {answer.status}.", told, outcome)
+            raise CallFailed(ErrorType.UNAVAILABLE, f"RunComfy failed: it answered {answer.status}.", answer.facts, outcome)
         return answer
 
 
 def _refuse(answer: Answer) -> None:
-    kind = _KINDS.get(answer.status)
-    if kind is None:
+    """Raises CallFailed if the status is a refusal."""
+    if answer.status not in _REFUSALS:
         return
-    details: dict[str, JsonValue] = {"status": answer.status, "answer": answer.text}
+    (kind, words), details = _REFUSALS[answer.status], answer.facts
     if kind is ErrorType.PERMISSION_DENIED:
         details["secret"] = KEY_SECRET
     if (pause_s := _retry_after_s(answer.headers.get("retry-after"))) is not None:
         details["retry_after_s"] = pause_s
-    raise CallFailed(kind, f"RunComfy {_WORDS[answer.status]} ({answer.status}).", details)
+    raise CallFailed(kind, f"RunComfy {words} ({answer.status}).", details)
 
 
-def _read(adapter: TypeAdapter[T], answer: Answer, value: JsonValue = None) -> T:
+def _read(adapter: TypeAdapter[T], answer: Answer, value: JsonValue) -> T:
     try:
-        return adapter.validate_python(answer.body if value is None else value)
+        return adapter.validate_python(value)
     except ValidationError as error:
         raise _garbage(answer) from error
 
 
-def _garbage(answer: Answer, outcome: str = "failed") -> CallFailed:
-    message = "RunComfy answered with what is not an answer of its server API."
-    told: dict[str, JsonValue] = {"status": answer.status, "answer": answer.text, "cause": "garbage"}
-    return CallFailed(ErrorType.UNAVAILABLE, message, told, "unknown" if outcome == "unknown" else "failed")
+def _garbage(answer: Answer, outcome: Literal["failed", "unknown"] = "failed") -> CallFailed:
+    message = "RunComfy's answer does not follow its server API."
+    return CallFailed(ErrorType.UNAVAILABLE, message, {**answer.facts, "cause": "garbage"}, outcome)
 
 
 def _retry_after_s(value: str | None) -> float | None:
-    """Seconds, or a date."""
+    """The header holds seconds, or a date."""
     if value is None:
         return None
     with suppress(ValueError):

@@ -2,15 +2,14 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path, PurePosixPath
-from types import TracebackType
+from typing import TypeVar
 from urllib.parse import quote
 
 import httpx
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from engine.runtimes.builtin.runcomfy.peer import Answer, NoAnswer, Peer, ask, unreachable
+from engine.runtimes.builtin.runcomfy.peer import Answer, Api, NoAnswer, Peer, ask, unreachable
 from engine.runtimes.builtin.runcomfy.workflow import Prompt
 from engine.runtimes.failures import CallFailed
 from toolagent.contracts.calls import ErrorType
@@ -25,12 +24,12 @@ class Uploaded(BaseModel):
 
     @property
     def path(self) -> str:
-        """As a node names it."""
+        """The name by which a node loads it."""
         return str(PurePosixPath(self.subfolder, self.name))
 
 
 class Picture(BaseModel):
-    """A file that a node put out, as its history names it."""
+    """An output file of a node, as the history names it."""
 
     filename: str
     subfolder: str = ""
@@ -38,14 +37,14 @@ class Picture(BaseModel):
 
 
 class Queued(BaseModel):
-    """`node_errors`: ComfyUI executes the outputs that are valid, and leaves out those that need these nodes."""
+    """`node_errors`: ComfyUI executes the valid outputs and leaves out those that need these nodes."""
 
     prompt_id: str
     node_errors: dict[str, JsonValue] = {}
 
 
 class _Declared(BaseModel):
-    """What a class of nodes takes: `[type, {"default": …}]` by name, or as others write it."""
+    """The inputs of a node class: `[type, {"default": …}]` by name. Third-party nodes may use other forms."""
 
     required: dict[str, JsonValue] = {}
 
@@ -61,47 +60,43 @@ class Status(BaseModel):
 
 
 class Ended(BaseModel):
-    """A prompt's entry in the history, which is there when it has ended."""
+    """A prompt's entry in the history. It is written when the prompt has ended."""
 
     outputs: dict[str, dict[str, JsonValue]] = {}
     status: Status | None = None
 
 
 class ComfyUnreachable(Exception):
-    """It did not answer, or not as ComfyUI does: the server may be gone."""
+    """No answer, or not one of ComfyUI: the server may be gone."""
 
 
-class Comfy(AbstractAsyncContextManager["Comfy"]):
-    """`async with Comfy(url, peer) as comfy`. The API has no keys: none is sent. Raises ComfyUnreachable where nothing else is said."""
+M = TypeVar("M", bound=BaseModel)
+
+
+class Comfy(Api):
+    """The API has no keys: none is sent. Methods raise ComfyUnreachable unless they say otherwise."""
 
     def __init__(self, url: str, peer: Peer) -> None:
-        self.url = url.rstrip("/")
-        self._http = peer.client()
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        await self._http.aclose()
+        super().__init__(url, peer.client())
 
     async def upload(self, name: str, content: bytes, subfolder: str) -> Uploaded:
-        """Into the folder of inputs."""
+        """Puts the file into ComfyUI's folder of inputs."""
         answer = await self._asked(
             "POST", "/upload/image", files={"image": (name, content)}, data={"overwrite": "true", "type": "input", "subfolder": subfolder}
         )
         if answer.status in {_BAD_REQUEST, _TOO_LARGE}:
             why = ": it is too large for this server" if answer.status == _TOO_LARGE else ""
-            told: dict[str, JsonValue] = {"file": name, "status": answer.status, "answer": answer.text}
-            raise CallFailed(ErrorType.VALIDATION_ERROR, f"ComfyUI does not take the file {name!r}{why}.", told)
-        try:
-            return Uploaded.model_validate(_body(answer))
-        except ValidationError as error:
-            raise _strange(answer) from error
+            message = f"ComfyUI does not take the file {name!r}{why}."
+            raise CallFailed(ErrorType.VALIDATION_ERROR, message, {"file": name, **answer.facts})
+        return _read(Uploaded, answer, _body(answer))
 
     async def defaults(self, kind: str) -> Prompt:
-        """Of the inputs that a class of nodes requires, as far as they can be read; none for a class that there is not."""
+        """The defaults of a node class's required inputs, as far as they can be read; none for an unknown class."""
         answer = await self._asked("GET", f"/object_info/{quote(kind, safe='')}")
         if answer.status != _OK:
             raise _strange(answer)
         try:
-            # Classes are anybody's code, and declare Infinity too. A workflow that leaves nothing out needs no default of theirs.
+            # Third-party classes may declare anything, such as Infinity. A workflow with all inputs needs no defaults.
             found = _Class.model_validate(answer.body.get(kind, {}) if isinstance(answer.body, dict) else {})
         except ValidationError:
             return {}
@@ -113,7 +108,7 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
         }
 
     async def queue(self, prompt: Prompt, client_id: str) -> Queued:
-        """Raises CallFailed with what ComfyUI finds wrong with it, by node."""
+        """Raises CallFailed with the faults that ComfyUI finds, by node."""
         try:
             answer = await ask(self._http, "POST", f"{self.url}/prompt", json={"prompt": prompt, "client_id": client_id})
         except NoAnswer as error:
@@ -123,23 +118,17 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
             raise failure from error
         if answer.status == _BAD_REQUEST:
             raise _invalid(answer)
-        try:
-            return Queued.model_validate(_body_of_ours(answer))
-        except ValidationError as error:
-            raise _strange(answer) from error
+        return _read(Queued, answer, _body_of_ours(answer))
 
     async def ended(self, prompt_id: str) -> Ended | None:
-        """None: it has not ended."""
+        """None while the prompt has not ended."""
         answer = await self._asked("GET", f"/history/{prompt_id}")
         body = _body_of_ours(answer)
         found = body.get(prompt_id) if isinstance(body, dict) else None
-        try:
-            return Ended.model_validate(found) if found else None
-        except ValidationError as error:
-            raise _strange(answer) from error
+        return _read(Ended, answer, found) if found else None
 
     async def is_queued(self, prompt_id: str) -> bool:
-        """Whether it waits or runs. The answer holds the prompts of others whole, with whatever they have in them."""
+        """Whether the prompt waits or runs. The answer holds the full prompts of other clients too."""
         answer = await self._asked("GET", "/queue")
         body = _body(answer)
         if not isinstance(body, dict):
@@ -148,7 +137,7 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
         return any(prompt_id in _list(entry) for entry in entries)
 
     async def fetch(self, picture: Picture, into: Path, max_bytes: int) -> None:
-        """Raises CallFailed for a file that is larger."""
+        """Raises CallFailed if the file is larger than `max_bytes`."""
         size = 0
         try:
             async with self._http.stream("GET", f"{self.url}/view", params=picture.model_dump()) as response:
@@ -176,8 +165,15 @@ class Comfy(AbstractAsyncContextManager["Comfy"]):
             raise ComfyUnreachable(str(error)) from error
 
 
+def _read(model: type[M], answer: Answer, value: JsonValue) -> M:
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise _strange(answer) from error
+
+
 def _body_of_ours(answer: Answer) -> JsonValue:
-    """Of an answer about our prompt alone. Raises CallFailed for JSON that stays unreadable however often it is asked for."""
+    """The body of an answer about our prompt alone. Raises CallFailed if it is unreadable JSON: asking again would not help."""
     if answer.status == _OK and answer.body is None and answer.headers.get("content-type", "").startswith("application/json"):
         message = "ComfyUI's answer cannot be read: a node put out NaN or Infinity, which JSON has not, or more than 8 MiB."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"answer": answer.text}, "unknown")
@@ -199,7 +195,7 @@ def _strange(answer: Answer) -> ComfyUnreachable:
 
 
 def _invalid(answer: Answer) -> CallFailed:
-    """With ComfyUI's own words."""
+    """The failure quotes ComfyUI's own messages."""
     body = answer.body if isinstance(answer.body, Mapping) else {}
     error, nodes = body.get("error"), body.get("node_errors")
     said = error.get("message") if isinstance(error, Mapping) else error

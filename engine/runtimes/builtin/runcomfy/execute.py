@@ -1,8 +1,9 @@
-"""Executes a workflow on a server that was launched, and fetches what it made."""
+"""Executes a workflow on a launched server and fetches the files that it made."""
 
 import asyncio
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -11,16 +12,15 @@ from pydantic import Field, JsonValue, ValidationError, field_validator
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runcomfy.cloud import Cloud, Server
 from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ended, Picture
-from engine.runtimes.builtin.runcomfy.inputs import InputFile, sent_images, sent_models
+from engine.runtimes.builtin.runcomfy.inputs import InputFile, upload_all
 from engine.runtimes.builtin.runcomfy.run import PromptRun
-from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, START_S, TAGS, OneServer, RunComfy
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, START_S, OneServer, RunComfy, manifest_of
 from engine.runtimes.builtin.runcomfy.workflow import NotAWorkflow, Prompt, api_format, classes, completed, is_short, renamed
-from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool, schema_of
+from engine.runtimes.builtin.tool import BuiltinTool, ToolContext, ToolOutput, TypedTool
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import NO_FOLDER
-from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
+from toolagent.contracts.manifest import ToolExample
 from toolagent.core.schemas import FILE_PATH
 
 _MOST_FILES = 64
@@ -74,31 +74,24 @@ _EXAMPLE: JsonValue = {
 }
 _PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-_MANIFEST = ToolManifest(
+_MANIFEST = manifest_of(
+    Arguments,
+    Result,
     tool_id="runcomfy_workflow_executor",
     name="执行 ComfyUI 工作流 Execute a ComfyUI workflow",
     description=(
         "在已启动的 ComfyUI 服务器上执行工作流,上传输入文件并取回结果文件。Executes a ComfyUI workflow on a server that launch_comfy_env "
         "started: uploads its files, follows its nodes, and returns the files that it made."
     ),
-    category=CATEGORY,
-    backend_runtime=BackendRuntime.REMOTE,
-    group_ids=(GROUP,),
-    tags=(*TAGS, "run"),
-    input_schema=schema_of(Arguments),
-    output_schema=schema_of(Result),
-    permission_class=PermissionClass.EXTERNAL,
-    side_effect_scope=SideEffectScope.NETWORK,
+    tag="run",
     idempotent=False,
-    examples=(
-        ToolExample(
-            description="A picture in, the same out",
-            input={
-                "server_id": "d26d4f31-8696-43ad-ba62-b4f8c268b79a",
-                "workflow": _EXAMPLE,
-                "images": [{"name": "input.png", "base64": _PIXEL}],
-            },
-        ),
+    example=ToolExample(
+        description="A picture in, the same out",
+        input={
+            "server_id": "d26d4f31-8696-43ad-ba62-b4f8c268b79a",
+            "workflow": _EXAMPLE,
+            "images": [{"name": "input.png", "base64": _PIXEL}],
+        },
     ),
     timeout_s=3600,
     concurrency=AT_ONCE,
@@ -126,7 +119,7 @@ class Execute:
                     raise await _lost(cloud, arguments.server, error) from error
 
     async def _address(self, cloud: Cloud, server_id: str, context: ToolContext) -> str:
-        """Once it is ready: one that was looked for after its launch may not be, yet."""
+        """The server's address, once it is ready. A server that was found after a lost launch may still be starting."""
         clock, asked = asyncio.get_running_loop().time, 0
         server, end = _there(await cloud.server(server_id), server_id), clock() + START_S
         while server.is_coming and not server.is_ready and clock() < end:
@@ -142,16 +135,14 @@ class Execute:
 
     async def _executed(self, cloud: Cloud, comfy: Comfy, arguments: Arguments, context: ToolContext) -> Result:
         progress = context.progress
-        await sent_models(comfy, arguments.checkpoints, "checkpoints", progress)
-        await sent_models(comfy, arguments.loras, "loras", progress)
-        names = await sent_images(comfy, arguments.images, context.call_id, progress)
+        await upload_all(comfy, arguments.checkpoints, "checkpoints", progress)
+        await upload_all(comfy, arguments.loras, "loras", progress)
+        # In a folder of this call: images of another call may have the same names.
+        names = await upload_all(comfy, arguments.images, context.call_id, progress)
         prompt: Prompt = renamed(api_format(arguments.workflow), names)
         if is_short(arguments.workflow):
             prompt = completed(prompt, {kind: await comfy.defaults(kind) for kind in sorted(classes(prompt))})
-
-        async def is_gone() -> bool:
-            return await _is_gone(cloud, arguments.server)
-
+        is_gone = partial(_is_gone, cloud, arguments.server)
         run = PromptRun(comfy, self._service.peer, progress, is_gone, self._service.longest_pause_s)
         queued, ended = await run.run(prompt, context.call_id)
         files = [await self._fetched(comfy, one, number, context.files) for number, one in enumerate(_pictures(ended))]
@@ -159,7 +150,7 @@ class Execute:
 
     async def _fetched(self, comfy: Comfy, found: tuple[str, str, Picture], number: int, folder: Path) -> OutputFile:
         node, kind, picture = found
-        own = folder / str(number)  # two nodes may give one name
+        own = folder / str(number)  # two nodes may use the same name
         own.mkdir(parents=True, exist_ok=True)
         path = own / (_UNSAFE.sub("_", picture.filename).lstrip(".") or "output")
         await comfy.fetch(picture, path, self._service.max_file_bytes)
@@ -167,7 +158,7 @@ class Execute:
 
 
 def _there(server: Server | None, server_id: str) -> Server:
-    """Raises CallFailed."""
+    """Raises CallFailed if there is no such server."""
     if server is None:
         message = f"There is no server {server_id!r}: it was stopped, or its time is over. Launch another with launch_comfy_env."
         raise CallFailed(ErrorType.REJECTED, message, {"server_id": server_id, "cause": "server_gone"})
@@ -175,7 +166,7 @@ def _there(server: Server | None, server_id: str) -> Server:
 
 
 async def _is_gone(cloud: Cloud, server_id: str) -> bool:
-    """False as well when the provider does not say."""
+    """False also if the provider does not tell."""
     try:
         server = await cloud.server(server_id)
     except CallFailed:
@@ -192,7 +183,7 @@ async def _lost(cloud: Cloud, server_id: str, error: ComfyUnreachable) -> CallFa
 
 
 def _pictures(ended: Ended) -> Iterator[tuple[str, str, Picture]]:
-    """Every file that a node put out, with the node and the kind."""
+    """Every output file, with its node and kind."""
     for node, outputs in ended.outputs.items():
         for kind, listed in outputs.items():
             for one in listed if isinstance(listed, list) else ():

@@ -1,4 +1,4 @@
-"""The files of a workflow: as base64, or as a file that the service keeps."""
+"""Input files of a workflow: in base64, or stored by the service."""
 
 import asyncio
 import base64
@@ -43,17 +43,11 @@ class InputFile(ToolArguments):
             raise CallFailed(ErrorType.VALIDATION_ERROR, message, {"field": "base64", "name": self.name}) from error
 
 
-async def sent_images(comfy: Comfy, images: tuple[InputFile, ...], folder: str, progress: Progress) -> dict[str, str]:
-    """What nodes have to call them. `folder` is this call's own: another's may have the same names."""
-    return {one.name: (await _sent(comfy, one, folder, progress)) for one in images}
-
-
-async def sent_models(comfy: Comfy, models: tuple[InputFile, ...], folder: str, progress: Progress) -> None:
-    for one in models:
-        await _sent(comfy, one, folder, progress)
-
-
-async def _sent(comfy: Comfy, one: InputFile, folder: str, progress: Progress) -> str:
-    progress(f"uploading {one.name}")
-    content = await asyncio.to_thread(one.content)
-    return (await comfy.upload(one.name, content, folder)).path
+async def upload_all(comfy: Comfy, files: tuple[InputFile, ...], folder: str, progress: Progress) -> dict[str, str]:
+    """The paths by which nodes load the files, by name."""
+    paths: dict[str, str] = {}
+    for one in files:
+        progress(f"uploading {one.name}")
+        content = await asyncio.to_thread(one.content)
+        paths[one.name] = (await comfy.upload(one.name, content, folder)).path
+    return paths

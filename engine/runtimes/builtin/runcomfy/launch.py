@@ -10,30 +10,29 @@ from pydantic import AwareDatetime, BeforeValidator, Field, JsonValue
 
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.runcomfy.cloud import Cloud, LaunchUnknown, Order, Server
-from engine.runtimes.builtin.runcomfy.service import AT_ONCE, CATEGORY, GROUP, START_S, TAGS, RunComfy, ServerId
-from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
+from engine.runtimes.builtin.runcomfy.service import AT_ONCE, START_S, RunComfy, ServerId, manifest_of
+from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool
 from engine.runtimes.failures import CallFailed
-from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.identifiers import CallId
-from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
+from toolagent.contracts.manifest import ToolExample
 
 _UNSEEN_S = 60.0
-"""For how long after its launch a server may be unknown to the provider."""
+"""How long after its launch the provider may not know a server."""
 _LOOK_AGAIN = 6
 _ANSWER_S = 40.0
 """How long a cancelled call waits for the answer to its launch, and for the stop."""
 _MARGIN_S = 25.0
-"""Before the time-out of the call: for stopping a server that did not become ready."""
+"""Time before the call's time-out to stop a server that did not become ready."""
 
 _SKEW = timedelta(minutes=1)
-"""Between the provider's clock and ours."""
+"""Allowed difference between the provider's clock and ours."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def _text(value: object) -> str:
-    """A number would be read as seconds since 1970, which the schema does not say."""
+    """Refuses numbers: pydantic would read them as seconds since 1970, which the schema does not say."""
     if not isinstance(value, str):
         raise ValueError("a time is a text (ISO 8601)")  # noqa: TRY004 - pydantic takes ValueError
     return value
@@ -81,7 +80,9 @@ class Result(ToolOutput):
     server_type: str
 
 
-_MANIFEST = ToolManifest(
+_MANIFEST = manifest_of(
+    Arguments,
+    Result,
     tool_id="launch_comfy_env",
     name="启动 ComfyUI 环境 Launch a ComfyUI server",
     description=(
@@ -89,18 +90,9 @@ _MANIFEST = ToolManifest(
         "Rents a GPU server with ComfyUI from RunComfy and waits until it is ready, which takes minutes. "
         "It costs money until runcomfy_stop_env stops it."
     ),
-    category=CATEGORY,
-    backend_runtime=BackendRuntime.REMOTE,
-    group_ids=(GROUP,),
-    tags=(*TAGS, "launch"),
-    input_schema=schema_of(Arguments),
-    output_schema=schema_of(Result),
-    permission_class=PermissionClass.EXTERNAL,
-    side_effect_scope=SideEffectScope.NETWORK,
+    tag="launch",
     idempotent=False,
-    examples=(
-        ToolExample(description="The smallest server, for half an hour", input={"server_type": "medium", "estimated_duration": 1800}),
-    ),
+    example=ToolExample(description="The smallest server, for half an hour", input={"server_type": "medium", "estimated_duration": 1800}),
     timeout_s=START_S,
     concurrency=AT_ONCE,
 )
@@ -111,19 +103,19 @@ def tool(options: BuiltinOptions) -> BuiltinTool:
 
 
 class Launch:
-    """Launches one at a time: a lost answer is looked for among the servers that are new since."""
+    """Launches one server at a time: if an answer is lost, the new server in the list is the launched one."""
 
     def __init__(self, service: RunComfy) -> None:
         self._service = service
         self._turn = asyncio.Lock()
         self._own: set[str] = set()
-        """Servers that this process has launched and knows of."""
+        """Ids of servers that this process has launched."""
 
     async def run(self, arguments: Arguments, context: ToolContext) -> Result:
-        """Raises CallFailed. A server that it launched and that does not become ready is stopped; one that it looked for is left alone."""
+        """Raises CallFailed. A launched server that does not become ready is stopped; with `launched_by` nothing is stopped."""
         async with self._service.cloud() as cloud:
             if arguments.launched_by is not None:
-                # Whoever looks for it may have to stop it, which one that never becomes ready must not hold up.
+                # No wait until it is ready: the caller may want to stop a server that never becomes ready.
                 return _result(await _found(cloud, arguments, arguments.launched_by))
             launched = await self._new(cloud, arguments, context)
             try:
@@ -150,7 +142,7 @@ class Launch:
         try:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
-            # The request has left: what it starts must be known, to be stopped.
+            # The request was sent: wait for the answer, to stop the server that it starts.
             with suppress(CallFailed, TimeoutError):
                 async with asyncio.timeout(_ANSWER_S):
                     await self._stopped(cloud, (await asking).server_id, call_id)
@@ -169,7 +161,7 @@ class Launch:
             raise CallFailed(ErrorType.EXECUTION_ERROR, f"{message}: {lost}.", details, "unknown") from lost
 
     async def _new_since(self, cloud: Cloud, before: set[str], order: Order) -> list[Server]:
-        """Those that were not there before, are as ordered, and are not known to be another launch's."""
+        """Servers that are new, fit the order, and are of no other launch of this process."""
         for asked in range(_LOOK_AGAIN):
             try:
                 every = await cloud.listed()
@@ -206,7 +198,7 @@ class Launch:
             asked += 1
 
     async def _ended(self, cloud: Cloud, server_id: str, failure: CallFailed, call_id: str) -> CallFailed:
-        """The failure, which says what became of the server."""
+        """The failure, with what happened to the server."""
         is_stopped = await self._stopped(cloud, server_id, call_id)
         said = "It was stopped." if is_stopped else "It could not be stopped: call runcomfy_stop_env with its id, or it costs money."
         told: dict[str, JsonValue] = {**failure.details, "server_id": server_id, "stopped": is_stopped}
@@ -231,7 +223,7 @@ async def _version(arguments: Arguments, cloud: Cloud) -> str:
 
 
 async def _found(cloud: Cloud, arguments: Arguments, call_id: str) -> Server:
-    """The one server that is as that call ordered it. Raises CallFailed (`rejected`) when there is none, or more than one."""
+    """The one server that fits the order of that call. Raises CallFailed (`rejected`) if there is none or several."""
     order = Order.by(call_id, arguments.server_type, arguments.estimated_duration)
     every = [one for one in await cloud.listed() if order.resembles(one) and one.server_id not in arguments.others]
     since = arguments.launched_after

@@ -1,15 +1,14 @@
 """Lists the servers that an account rents from RunComfy."""
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
 
 from engine.runtimes.builtin.options import BuiltinOptions
-from engine.runtimes.builtin.runcomfy.cloud import Server
-from engine.runtimes.builtin.runcomfy.service import CATEGORY, GROUP, TAGS, RunComfy
-from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool, schema_of
-from toolagent.contracts.backend_runtimes import BackendRuntime
-from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolExample, ToolManifest
+from engine.runtimes.builtin.runcomfy.service import RunComfy, manifest_of
+from engine.runtimes.builtin.tool import BuiltinTool, ToolArguments, ToolContext, ToolOutput, TypedTool
+from toolagent.contracts.manifest import ToolExample
 
 
 class Arguments(ToolArguments):
@@ -28,46 +27,38 @@ class Result(ToolOutput):
     servers: Annotated[tuple[Listed, ...], Field(description="Those that cost money, including servers launched by others.")]
 
 
-_MANIFEST = ToolManifest(
+_MANIFEST = manifest_of(
+    Arguments,
+    Result,
     tool_id="runcomfy_list_envs",
     name="列出 ComfyUI 环境 List ComfyUI servers",
     description=(
         "列出账户租用的 ComfyUI 服务器。Lists the account's ComfyUI servers, including servers launched by others. It changes nothing."
     ),
-    category=CATEGORY,
-    backend_runtime=BackendRuntime.REMOTE,
-    group_ids=(GROUP,),
-    tags=(*TAGS, "list"),
-    input_schema=schema_of(Arguments),
-    output_schema=schema_of(Result),
-    permission_class=PermissionClass.READ,
-    side_effect_scope=SideEffectScope.NONE,
-    idempotent=True,
-    examples=(ToolExample(description="All of them", input={}),),
+    tag="list",
+    only_reads=True,
+    example=ToolExample(description="All of them", input={}),
     timeout_s=60,
     bucket="http",  # it must not wait for launches and runs
 )
 
 
 def tool(options: BuiltinOptions) -> BuiltinTool:
-    return TypedTool(_MANIFEST, Arguments, Listing(RunComfy(options)).run)
+    return TypedTool(_MANIFEST, Arguments, partial(run, RunComfy(options)))
 
 
-class Listing:
-    def __init__(self, service: RunComfy) -> None:
-        self._service = service
-
-    async def run(self, _arguments: Arguments, _context: ToolContext) -> Result:
-        """Raises CallFailed."""
-        async with self._service.cloud() as cloud:
-            return Result(servers=tuple(_listed(one) for one in await cloud.listed() if not one.is_ending))
-
-
-def _listed(server: Server) -> Listed:
-    return Listed(
-        server_id=server.server_id,
-        status=server.current_status,
-        server_type=server.server_type,
-        started_at=server.service_ready_at,
-        stopping_at=server.estimated_stopping_at,
-    )
+async def run(service: RunComfy, _arguments: Arguments, _context: ToolContext) -> Result:
+    """Raises CallFailed."""
+    async with service.cloud() as cloud:
+        servers = [
+            Listed(
+                server_id=server.server_id,
+                status=server.current_status,
+                server_type=server.server_type,
+                started_at=server.service_ready_at,
+                stopping_at=server.estimated_stopping_at,
+            )
+            for server in await cloud.listed()
+            if not server.is_ending
+        ]
+    return Result(servers=tuple(servers))

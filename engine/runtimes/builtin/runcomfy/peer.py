@@ -1,8 +1,8 @@
-"""HTTP to RunComfy and to the servers it lets: public addresses, and the host that the setting names."""
+"""HTTP to RunComfy and to its servers: at public addresses, and at the host that the setting names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import httpx
 from pydantic import JsonValue
@@ -22,16 +22,21 @@ _SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`body` is None for what is no JSON."""
+    """`body` is None if it is not JSON; `text` is its beginning."""
 
     status: int
     headers: Mapping[str, str]
     body: JsonValue
     text: str
 
+    @property
+    def facts(self) -> dict[str, JsonValue]:
+        """For the details of a failure."""
+        return {"status": self.status, "answer": self.text}
+
 
 class NoAnswer(Exception):
-    """`was_sent`: the request may have been carried out."""
+    """`was_sent`: the server may have carried out the request."""
 
     def __init__(self, message: str, *, was_sent: bool) -> None:
         super().__init__(message)
@@ -39,19 +44,32 @@ class NoAnswer(Exception):
 
 
 class Peer:
-    """The way to RunComfy; `host` is the one of the setting."""
+    """Makes clients; `host` is the host of the setting, which may be at a private address."""
 
     def __init__(self, host: str) -> None:
         self.destinations = Destinations((host,), setting=URL_SETTING)
 
     def client(self, headers: dict[str, str] | None = None) -> httpx.AsyncClient:
-        """To be closed."""
+        """A client, which the caller closes."""
         inner = httpx.AsyncHTTPTransport(verify=usual_tls(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
         return peer_client(
             PinnedTransport(self.destinations, inner),
             headers={"User-Agent": "tool-agent", "Accept": "application/json", "Connection": "close", **(headers or {})},
             timeout=httpx.Timeout(_ANSWER_S, connect=_CONNECT_S),
         )
+
+
+class Api:
+    """An API below one URL. Used as `async with`, which closes its connections."""
+
+    def __init__(self, url: str, http: httpx.AsyncClient) -> None:
+        self.url, self._http = url.rstrip("/"), http
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
 
 
 async def ask(client: httpx.AsyncClient, method: str, url: str, **content: Any) -> Answer:
@@ -70,7 +88,7 @@ async def ask(client: httpx.AsyncClient, method: str, url: str, **content: Any) 
     return Answer(response.status_code, response.headers, parsed, body[:_SHOWN].decode("utf-8", "replace"))
 
 
-def unreachable(who: str, error: NoAnswer, **details: JsonValue) -> CallFailed:
-    """For a request that may be repeated, or that was not sent."""
+def unreachable(who: str, error: NoAnswer) -> CallFailed:
+    """The failure of a request that was not sent, or that may be repeated."""
     outcome = "unknown" if error.was_sent else "failed"
-    return CallFailed(ErrorType.UNAVAILABLE, f"{who} did not answer: {error}.", {**details, "cause": "no_answer"}, outcome)
+    return CallFailed(ErrorType.UNAVAILABLE, f"{who} did not answer: {error}.", {"cause": "no_answer"}, outcome)

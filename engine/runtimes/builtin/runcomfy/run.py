@@ -1,4 +1,4 @@
-"""One prompt, from being queued to its end: told by the WebSocket, decided by the history."""
+"""Follows one prompt from the queue to its end: the WebSocket tells progress, the history decides."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -15,13 +15,14 @@ from engine.runtimes.builtin.runcomfy.comfy import Comfy, ComfyUnreachable, Ende
 from engine.runtimes.builtin.runcomfy.peer import Peer
 from engine.runtimes.builtin.runcomfy.workflow import Prompt
 from engine.runtimes.failures import CallFailed
+from engine.runtimes.http.destination import port_of
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.calls import ErrorType
 
 _LOOK_S = 5.0
-"""Between looks at the history while the WebSocket is silent, or gone."""
+"""Pause between looks at the history while the WebSocket is silent or lost."""
 _WRITTEN_S = 0.2
-"""ComfyUI says that a prompt has ended before it writes its history."""
+"""Time for the history: ComfyUI announces the end of a prompt before it writes its history."""
 _LOOKS = 5
 _OPEN_S, _INTERRUPT_S = 10.0, 5.0
 _MAX_MESSAGE = 4 << 20
@@ -39,17 +40,17 @@ class _Message(BaseModel):
 
 
 class PromptRun:
-    """`is_gone` is asked when ComfyUI does not answer; `look_s` are seconds."""
+    """`is_gone` is asked if ComfyUI does not answer."""
 
     def __init__(self, comfy: Comfy, peer: Peer, progress: Progress, is_gone: IsGone, look_s: float = _LOOK_S) -> None:
         self._comfy, self._peer, self._progress, self._is_gone, self._look_s = comfy, peer, progress, is_gone, look_s
 
     async def run(self, prompt: Prompt, client_id: str) -> tuple[Queued, Ended]:
-        """The prompt as it was queued, and how it ended. Raises CallFailed: refused, failed in a node, or lost with its server.
+        """The queued prompt, and how it ended. A cancellation interrupts the prompt.
 
-        Interrupts it when it is cancelled.
+        Raises CallFailed: the prompt was refused, failed in a node, or was lost with its server.
         """
-        # Opened before, so that no message is missed.
+        # The WebSocket is opened first, so that no message is missed.
         async with self._messages(client_id) as socket:
             queued = await self._comfy.queue(prompt, client_id)
             prompt_id = queued.prompt_id
@@ -61,13 +62,15 @@ class PromptRun:
                     async with self._messages(client_id) as again:
                         ended = await self._followed(again, prompt_id, prompt)
             except asyncio.CancelledError:
-                await _within(_INTERRUPT_S, self._comfy.interrupt(prompt_id))
+                with suppress(TimeoutError, ComfyUnreachable, CallFailed):
+                    async with asyncio.timeout(_INTERRUPT_S):
+                        await self._comfy.interrupt(prompt_id)
                 raise
         _check(prompt_id, ended)
         return queued, ended
 
     async def _followed(self, socket: ClientConnection | None, prompt_id: str, prompt: Prompt) -> Ended | None:
-        """How it ended; None when the WebSocket was lost before."""
+        """How it ended; None if the WebSocket was lost before."""
         heard: _Heard = "lost" if socket is None else "silence"
         while True:
             if socket is not None and heard == "silence":
@@ -89,11 +92,11 @@ class PromptRun:
             return None
 
     async def _known(self, prompt_id: str) -> Ended | None:
-        """How it ended; None while it waits or runs. Raises CallFailed when ComfyUI does not know it any more."""
+        """How it ended; None while it waits or runs. Raises CallFailed if ComfyUI does not know it any more."""
         ended = await self._comfy.ended(prompt_id)
         if ended is not None or await self._comfy.is_queued(prompt_id):
             return ended
-        # It may have ended between the two questions, or be written down in a moment.
+        # It may have ended between the two requests, or will be in the history in a moment.
         for _ in range(_LOOKS):
             await asyncio.sleep(_WRITTEN_S)
             if (ended := await self._comfy.ended(prompt_id)) is not None:
@@ -102,7 +105,7 @@ class PromptRun:
         raise CallFailed(ErrorType.EXECUTION_ERROR, message, {"prompt_id": prompt_id, "cause": "prompt_lost"})
 
     async def _listen(self, socket: ClientConnection, prompt_id: str, prompt: Prompt) -> _Heard:
-        """Until the prompt has ended, or nothing came for a while, or the connection is lost."""
+        """Listens until the prompt has ended, nothing came for a while, or the connection is lost."""
         try:
             while True:
                 async with asyncio.timeout(self._look_s):
@@ -116,7 +119,7 @@ class PromptRun:
             return "lost"
 
     def _heard(self, message: str, prompt_id: str, prompt: Prompt) -> bool:
-        """Whether it says that the prompt has ended. What is no message of ours is passed over."""
+        """Whether the message says that the prompt has ended. Other messages are ignored."""
         try:
             told = _Message.model_validate_json(message)
         except ValidationError:
@@ -129,7 +132,7 @@ class PromptRun:
 
     @asynccontextmanager
     async def _messages(self, client_id: str) -> AsyncGenerator[ClientConnection | None]:
-        """None where it cannot be opened: the history alone decides."""
+        """None if it cannot be opened: the history alone decides."""
         socket = await self._opened(client_id)
         try:
             yield socket
@@ -140,13 +143,11 @@ class PromptRun:
     async def _opened(self, client_id: str) -> ClientConnection | None:
         url = httpx.URL(self._comfy.url)
         addresses = await self._peer.destinations.of(url)
-        port = url.port or (443 if url.scheme == "https" else 80)
-        tls = usual_tls() if url.scheme == "https" else None
-        scheme = "wss" if url.scheme == "https" else "ws"
+        scheme, tls = ("wss", usual_tls()) if url.scheme == "https" else ("ws", None)
         target = f"{scheme}://{url.netloc.decode()}{url.path.rstrip('/')}/ws?clientId={client_id}"
         try:
             return await connect(
-                target, host=str(addresses[0]), port=port, proxy=None, open_timeout=_OPEN_S, max_size=_MAX_MESSAGE, ssl=tls
+                target, host=str(addresses[0]), port=port_of(url), proxy=None, open_timeout=_OPEN_S, max_size=_MAX_MESSAGE, ssl=tls
             )
         except (WebSocketException, OSError, TimeoutError, IndexError, ValueError):  # ValueError: a redirect
             return None
@@ -173,7 +174,7 @@ def _named(node: str, prompt: Prompt) -> str:
 
 
 def _check(prompt_id: str, ended: Ended) -> None:
-    """Raises CallFailed for an end that is no success."""
+    """Raises CallFailed unless it succeeded."""
     if ended.status is None or ended.status.completed or ended.status.status_str == "success":
         return
     details: dict[str, JsonValue] = {"prompt_id": prompt_id}
@@ -191,10 +192,3 @@ def _check(prompt_id: str, ended: Ended) -> None:
             case _:
                 pass
     raise CallFailed(ErrorType.EXECUTION_ERROR, "The workflow failed; ComfyUI does not say why.", details)
-
-
-async def _within(seconds: float, last: Awaitable[None]) -> None:
-    """Whatever comes of it: what is done when nobody waits any more."""
-    with suppress(TimeoutError, ComfyUnreachable, CallFailed):
-        async with asyncio.timeout(seconds):
-            await last

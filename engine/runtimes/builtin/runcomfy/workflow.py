@@ -1,6 +1,6 @@
-"""A workflow of ComfyUI in the format of its API: `{"1": {"class_type": …, "inputs": {…}}}`."""
+"""ComfyUI workflows in API format: `{"1": {"class_type": …, "inputs": {…}}}`."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
@@ -12,7 +12,7 @@ _FROM_INPUTS = " [input]"
 
 
 class NotAWorkflow(ValueError):
-    """`path` is where in the workflow."""
+    """`path` is the place of the fault."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -20,7 +20,7 @@ class NotAWorkflow(ValueError):
 
 
 def api_format(workflow: Mapping[str, JsonValue]) -> Prompt:
-    """The same in the format of the API, from that or from `{"nodes": [{"id", "type", "inputs"}]}`. Raises NotAWorkflow."""
+    """Converts to API format, from that or from `{"nodes": [{"id", "type", "inputs"}]}`. Raises NotAWorkflow."""
     nodes = workflow.get("nodes")
     if isinstance(nodes, list):
         converted: Prompt = {}
@@ -40,23 +40,32 @@ def api_format(workflow: Mapping[str, JsonValue]) -> Prompt:
 
 
 def is_short(workflow: Mapping[str, JsonValue]) -> bool:
-    """Whether it is a list of nodes, in which inputs may be left out that have a default."""
+    """Whether the workflow is a list of nodes, which may leave out inputs with defaults."""
     return isinstance(workflow.get("nodes"), list)
 
 
 def completed(prompt: Prompt, defaults: Mapping[str, Prompt]) -> Prompt:
-    """With the inputs that a node leaves out; `defaults` are by class. ComfyUI has its editor send them, and fills in none."""
-    return {node_id: _completed(node, defaults) for node_id, node in prompt.items()}
+    """Adds the inputs that nodes leave out; `defaults` are by class. ComfyUI fills in none: its editor always sends all."""
+
+    def filled(node: JsonValue) -> JsonValue:
+        own = defaults.get(_class(node), {})
+        return _with_inputs(node, lambda inputs: {**own, **inputs})
+
+    return {node_id: filled(node) for node_id, node in prompt.items()}
 
 
 def classes(prompt: Prompt) -> frozenset[str]:
-    return frozenset(str(node["class_type"]) for node in prompt.values() if isinstance(node, dict))
+    return frozenset(map(_class, prompt.values()))
 
 
 def renamed(prompt: Prompt, names: Mapping[str, str]) -> Prompt:
-    """With each input that is one of these names replaced, also as `input.png [input]`, as ComfyUI's editor of masks writes it."""
+    """Replaces each input that is one of these names, also as `input.png [input]`, which ComfyUI's mask editor writes."""
     every = {**names, **{f"{name}{_FROM_INPUTS}": f"{new}{_FROM_INPUTS}" for name, new in names.items()}}
-    return {node_id: _renamed(node, every) for node_id, node in prompt.items()}
+
+    def replaced(inputs: Prompt) -> Prompt:
+        return {name: every.get(value, value) if isinstance(value, str) else value for name, value in inputs.items()}
+
+    return {node_id: _with_inputs(node, replaced) for node_id, node in prompt.items()}
 
 
 def _node(node: JsonValue, path: str) -> tuple[str, Prompt]:
@@ -68,10 +77,10 @@ def _node(node: JsonValue, path: str) -> tuple[str, Prompt]:
     if not isinstance(kind, str) or not kind:
         raise NotAWorkflow(f"{path}.type", "a node has a type, such as LoadImage")
     if not isinstance(inputs, dict):
-        # What the editor of ComfyUI saves: its values cannot be told apart without the node's code.
+        # ComfyUI's editor saves lists: only the node's code tells which value is which input.
         raise NotAWorkflow(
             f"{path}.inputs",
-            "inputs are an object of values by name. A workflow that ComfyUI's editor saved is to be exported as API format",
+            "inputs are an object of values by name. Export a workflow of ComfyUI's editor in API format",
         )
     return str(node_id), {"class_type": kind, "inputs": inputs}
 
@@ -90,7 +99,7 @@ def _check(node_id: str, node: JsonValue, nodes: Prompt) -> None:
 
 
 def _check_order(nodes: Prompt) -> None:
-    """ComfyUI refuses a circle as well, but does not say that it is one."""
+    """Refuses circles. ComfyUI does too, but does not name the cause."""
     try:
         TopologicalSorter({node_id: _sources(node, nodes) for node_id, node in nodes.items()}).prepare()
     except CycleError as error:
@@ -104,7 +113,7 @@ def _sources(node: JsonValue, nodes: Prompt) -> list[str]:
 
 
 def _link(value: JsonValue, nodes: Prompt) -> tuple[str, int] | None:
-    """The node and its output, if it is a link: `["1", 0]`, or `[1, 0]` where there is such a node."""
+    """The node and its output if the value is a link: `["1", 0]`, or `[1, 0]` if there is such a node."""
     match value:
         case [str() as node, int() as output] if not isinstance(output, bool):
             return node, output
@@ -115,19 +124,17 @@ def _link(value: JsonValue, nodes: Prompt) -> tuple[str, int] | None:
 
 
 def _with_links(node: JsonValue, nodes: Prompt) -> JsonValue:
-    """With the ids of nodes in links as texts, as ComfyUI compares them."""
+    """Writes node ids in links as texts, because ComfyUI compares them as texts."""
+    return _with_inputs(
+        node, lambda inputs: {name: list[JsonValue](link) if (link := _link(value, nodes)) else value for name, value in inputs.items()}
+    )
+
+
+def _with_inputs(node: JsonValue, change: Callable[[Prompt], Prompt]) -> JsonValue:
     if not isinstance(node, dict) or not isinstance(inputs := node.get("inputs", {}), dict):
         return node
-    return {**node, "inputs": {name: list[JsonValue](link) if (link := _link(value, nodes)) else value for name, value in inputs.items()}}
+    return {**node, "inputs": change(inputs)}
 
 
-def _completed(node: JsonValue, defaults: Mapping[str, Prompt]) -> JsonValue:
-    if not isinstance(node, dict) or not isinstance(inputs := node.get("inputs", {}), dict):
-        return node
-    return {**node, "inputs": {**defaults.get(str(node["class_type"]), {}), **inputs}}
-
-
-def _renamed(node: JsonValue, names: Mapping[str, str]) -> JsonValue:
-    if not isinstance(node, dict) or not isinstance(inputs := node.get("inputs"), dict):
-        return node
-    return {**node, "inputs": {name: names.get(value, value) if isinstance(value, str) else value for name, value in inputs.items()}}
+def _class(node: JsonValue) -> str:
+    return str(node["class_type"]) if isinstance(node, dict) else ""

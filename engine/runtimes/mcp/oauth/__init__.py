@@ -1,1 +1,1 @@
-"""OAuth for servers that want a login: the requests that it takes, its steps, and what a connection needs of it."""
+"""OAuth for servers that want a login: its requests, its steps, and its interface for connections."""

@@ -1,4 +1,4 @@
-"""The steps of a login, by the SDK: between them a browser is away, and may come back to another process."""
+"""The steps of a login, by the SDK. Between the steps a browser is away; it may come back to another process."""
 
 import json
 import secrets
@@ -25,12 +25,12 @@ _TOLD = 300
 _BUSY = (408, 429)
 _OK, _REFUSED, _UNAUTHORIZED, _BROKEN, _AWAY = 200, 400, 401, 500, 503
 _LATER = ("temporarily_unavailable", "slow_down", "server_error")
-"""Errors that refuse nothing: the same request may succeed later."""
+"""Temporary errors: the same request may succeed later."""
 _LONGEST_S = 10**9
 
 
 class Granted(BaseModel):
-    """What a login gave, where it came from, and the client that it was `given` to, if that was not registered by the service.
+    """The result of a login. `given` is the client of the source, if the service did not register one itself.
 
     `expires_at` is in seconds since 1970.
     """
@@ -44,18 +44,18 @@ class Granted(BaseModel):
     given: McpOAuth | None = None
 
     def remember(self) -> None:
-        """Mask its secrets in what is passed on."""
+        """Registers its secrets, so that they are masked everywhere."""
         tokens, client = self.tokens, self.client
         for secret in (tokens and tokens.access_token, tokens and tokens.refresh_token, client and client.client_secret):
             if secret:
                 remember_given(secret)
         if client and client.client_secret:
-            # As it stands in a header.
+            # In the form of a header.
             remember_given(f"{quote(client.client_id, safe='')}:{quote(client.client_secret, safe='')}")
 
 
 class Visit(BaseModel):
-    """A login that waits for its browser, which is to open `url`."""
+    """A login that waits until a browser has opened `url`."""
 
     url: str
     state: str
@@ -66,7 +66,7 @@ class Visit(BaseModel):
 
 
 class Flow(OAuthClientProvider):
-    """One step of a login. `granted` is what earlier ones gave; `more` are scopes to ask for besides. Its methods raise NotSent."""
+    """One step of a login. `granted` is the result of earlier steps; `more` are additional scopes. Its methods raise NotSent."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Flow(OAuthClientProvider):
         more: str | None = None,
         document: str | None = None,
     ) -> None:
-        """`secret` is that of the client `given`; `document` is a URL of the client's metadata, for servers that take one."""
+        """`secret` belongs to the client `given`; `document` is a URL of the client's metadata, for servers that take one."""
         is_here = redirect_uri is None or is_private_way(httpx2.URL(redirect_uri).copy_with(scheme="http"))
         metadata = OAuthClientMetadata(
             client_name="Tool Agent",
@@ -120,7 +120,7 @@ class Flow(OAuthClientProvider):
         return granted
 
     async def begun(self, refusal: httpx2.Response) -> Visit | None:
-        """After a server refused a request: what a browser has to visit; None where tokens came without one."""
+        """Begins a login after a server refused a request. Returns the visit that a browser must make; None if tokens came without one."""
         asked = httpx2.Request("POST", self.context.server_url, headers={MCP_PROTOCOL_VERSION_HEADER: _REVISION})
         try:
             async with aclosing(self.async_auth_flow(asked)) as flow:
@@ -133,7 +133,7 @@ class Flow(OAuthClientProvider):
         return self._visit
 
     async def returned(self, visit: Visit, code: str, iss: str | None) -> None:
-        """The browser came back with a code."""
+        """Gets tokens for the code with which the browser came back."""
         self.context.client_metadata.scope = visit.scope
         remember_given(code)
         try:
@@ -144,16 +144,16 @@ class Flow(OAuthClientProvider):
             raise _failed(error) from None
 
     async def renewed(self) -> None:
-        """Get a new token for one that has expired."""
+        """Gets a new token for one that has expired."""
         try:
             if self._is_for_itself:
                 self.context.client_metadata.scope = self.context.current_tokens.scope if self.context.current_tokens else None
                 await self._handle_token_response(await self._answer(await self._perform_authorization()))
                 return
             response = await self._answer(await self._refresh_token())
-            # RFC 6749, 5.2. Another status may be that of a gateway before it.
+            # RFC 6749, 5.2. Any other status may come from a gateway.
             if response.status_code in (_REFUSED, _UNAUTHORIZED):
-                raise login_required(f"The authorization server renews no more ({response.status_code}).")
+                raise login_required(f"The authorization server does not renew the token any more ({response.status_code}).")
             if not await self._handle_refresh_response(response):
                 raise NotSent(ErrorType.UNAVAILABLE, f"The authorization server could not renew the token ({response.status_code}).")
         except (OAuthFlowError, ValueError) as error:
@@ -168,14 +168,14 @@ class Flow(OAuthClientProvider):
         return self._given is not None and self._given.grant is McpGrant.CLIENT_CREDENTIALS
 
     async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        # One that follows a redirect has its body as a stream.
+        # After a redirect, the body of a request is a stream.
         if b"grant_type=" not in await request.aread():
             return await self._ask(request)
-        # Some write a form otherwise.
+        # Without this, some servers answer with a form.
         request.headers["Accept"] = "application/json"
         response = await self._ask(request)
         if response.status_code in (_OK, _REFUSED) and (error := _error_in(response.content)):
-            # With either status some say either.
+            # Servers use both statuses for both kinds of errors.
             response.status_code = _AWAY if error in _LATER else _REFUSED
         if response.status_code in (200, 201):
             _require_token(response.content)
@@ -196,7 +196,7 @@ class Flow(OAuthClientProvider):
         return issuer
 
     async def _perform_authorization(self) -> httpx2.Request:
-        """The request for a token, or the one that a browser is to make."""
+        """The request for a token, or the request that a browser must make."""
         context = self.context
         if self._given is not None:
             self._settle_client(self._given)
@@ -212,11 +212,11 @@ class Flow(OAuthClientProvider):
         context, metadata = self.context, self.context.oauth_metadata
         if context.client_info is None or context.client_metadata.redirect_uris is None:
             raise OAuthFlowError("There is no client to log in with")
-        # The latter is where servers of 2025-03-26 have it.
+        # Servers of 2025-03-26 use the default path.
         by_default = f"{context.get_authorization_base_url(context.server_url)}/authorize"
         endpoint = httpx2.URL(str(metadata.authorization_endpoint) if metadata else by_default)
         if not is_private_way(endpoint) or endpoint.userinfo:
-            # A user name may look like the host to a person.
+            # People may take a user name for the host.
             message = f"The login leads a browser to {endpoint.scheme}://{endpoint.host}: only https:// without a user name is taken."
             raise NotSent(ErrorType.SECURITY_ERROR, message)
         pkce, state, scope = PKCEParameters.generate(), secrets.token_urlsafe(32), context.client_metadata.scope
@@ -260,23 +260,21 @@ class Flow(OAuthClientProvider):
 
 
 class _Unkept:
-    """The SDK's storage, of a step that is kept as a whole by whoever makes it."""
+    """The SDK's storage, which stores nothing: callers keep the flow's `granted`."""
 
     async def get_tokens(self) -> OAuthToken | None:
         return None
 
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        """It is in the flow's `granted`."""
+    async def set_tokens(self, tokens: OAuthToken) -> None: ...
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         return None
 
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """It is in the flow's `granted`."""
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None: ...
 
 
 def _error_in(body: bytes) -> str | None:
-    """What a token endpoint says instead of giving a token."""
+    """The error of a token endpoint's answer; None if it has a token or no error."""
     try:
         told: JsonValue = json.loads(body)
     except (ValueError, RecursionError):
@@ -285,19 +283,19 @@ def _error_in(body: bytes) -> str | None:
 
 
 def _require_token(body: bytes) -> None:
-    """Raises OAuthTokenError. What the SDK would say of it repeats what is there."""
+    """Raises OAuthTokenError for an answer without a usable token. The SDK's own message would quote the answer."""
     try:
         told = OAuthToken.model_validate_json(body)
     except ValidationError:
         told = OAuthToken(access_token="")
     token = told.access_token
     if not token or not token.isascii() or not token.isprintable() or " " in token:
-        raise OAuthTokenError("The token endpoint answered with what is no bearer token")
+        raise OAuthTokenError("The token endpoint answered without a valid bearer token")
     if abs(told.expires_in or 0) > _LONGEST_S:
         raise OAuthTokenError("The token endpoint answered with a token whose `expires_in` is no time")
 
 
 def _failed(error: Exception) -> NotSent:
-    """One line: the rest of it may be what a server sent."""
+    """Quotes only the first line of the error: the rest may be a server's text."""
     first = next(iter(str(error).splitlines()), "") or type(error).__name__
     return NotSent(ErrorType.UNAVAILABLE, f"The login did not succeed: {first[:_TOLD]}.")

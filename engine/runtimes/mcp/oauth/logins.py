@@ -1,4 +1,4 @@
-"""What a connection to a server needs of the login there."""
+"""The login at a server, as connections use it."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import McpSource
 
 LOGIN_REQUIRED = "login_required"
-"""`reason` in details of a call that was not sent, as its server wants a login."""
+"""`reason` in the details of a call that was not sent because its server wants a login."""
 
 _UNAUTHORIZED, _FORBIDDEN = 401, 403
 
@@ -20,33 +20,33 @@ class Login(Protocol):
 
     @property
     def shown(self) -> list[str]:
-        """Secrets that the server was shown; it grows as tokens are renewed."""
+        """The secrets that the server was shown. The list grows as tokens are renewed."""
         ...
 
     async def token(self) -> str | None:
-        """What to send; None while there is none. Raises NotSent."""
+        """The token to send; None while there is none. Raises NotSent."""
         ...
 
     async def renewed(self, used: str | None, refusal: httpx2.Response, *, is_again: bool = False) -> str:
-        """Another token than the one that was refused; `is_again`: for the same request, which one was got for before.
+        """A new token in place of the refused one. `is_again`: an earlier new token was refused for the same request too.
 
-        Raises NotSent, with the reason `login_required` where a person has to log in.
+        Raises NotSent, with the reason `login_required` if a person must log in.
         """
         ...
 
     async def refused(self) -> NotSent:
-        """What a request fails with whose tokens were all refused, also new ones: a person has to log in."""
+        """The failure of a request whose tokens were all refused, also new ones: a person must log in."""
         ...
 
 
 class Logins(Protocol):
-    """Of registered servers."""
+    """The logins at registered servers."""
 
     def of(self, source: McpSource) -> Login: ...
 
 
 def is_refusal(response: httpx2.Response) -> bool:
-    """Whether a server wants a token, another one, or one for more."""
+    """Whether a server wants a token, another token, or one with more scopes."""
     if response.status_code == _FORBIDDEN:
         return extract_field_from_www_auth(response, "error") == "insufficient_scope"
     return response.status_code == _UNAUTHORIZED

@@ -1,4 +1,4 @@
-"""Requests of a login: to allowed addresses, over https:// or to this machine, with bounded answers."""
+"""Sends the requests of a login: to allowed addresses, over https:// or to this machine, with bounded answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -20,9 +20,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Judged(httpx2.AsyncBaseTransport):
-    """Connects to the addresses that a judge gives, and to any where there is none.
+    """Connects to the addresses that a judge returns; without a judge, to any.
 
-    With a judge, `inner` must keep no connection alive: its pool would share one between names that live at the same address.
+    With a judge, `inner` must not keep connections alive: its pool would share them between names at the same address.
     """
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, public: Judge | None) -> None:
@@ -45,7 +45,7 @@ class Judged(httpx2.AsyncBaseTransport):
 
 
 def asking(public: Judge | None) -> Ask:
-    """What sends the requests of logins. Redirects are not followed here: the SDK follows those within an origin."""
+    """The sender of a login's requests. It follows no redirects: the SDK follows those within an origin."""
 
     async def ask(request: httpx2.Request) -> httpx2.Response:
         _require_private_way(request.url)
@@ -84,7 +84,7 @@ async def _read(client: httpx2.AsyncClient, request: httpx2.Request, place: str)
 
 
 def is_private_way(url: httpx2.URL) -> bool:
-    """Whether only the server can read what is sent there."""
+    """Whether only the server can read the request."""
     return url.scheme == "https" or (url.scheme == "http" and url.host in _LOOPBACK)
 
 

@@ -1,4 +1,4 @@
-"""What every built-in tool has to keep to."""
+"""The rules that every built-in tool must follow."""
 
 import jsonschema_rs
 from pydantic import JsonValue
@@ -9,11 +9,13 @@ from engine.runtimes.runtime import ToolRequest
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolExample
 
+__all__ = ["check_tool", "run_alone"]
+
 _PROBES: tuple[JsonValue, ...] = (None, True, 7, -0.5, "", "x", [], [1], {}, {"x": 1})
 
 
 async def check_tool(key: str, tool: BuiltinTool) -> tuple[str, ...]:
-    """Everything that is wrong with a tool registered under `key`; empty when nothing is."""
+    """All faults of a tool that is registered under `key`."""
     manifest = tool.manifest
     problems = [f"{manifest.tool_id!r} is registered as {key!r}"] if manifest.tool_id != key else []
     if not manifest.description:
@@ -32,7 +34,7 @@ async def check_tool(key: str, tool: BuiltinTool) -> tuple[str, ...]:
 
 
 async def run_alone(tool: BuiltinTool, params: dict[str, JsonValue]) -> JsonValue:
-    """What it gives without a host around it. Raises CallFailed."""
+    """The result of a call without a host. Raises CallFailed."""
     request = ToolRequest(call_id="call-alone", params=params, timeout_s=tool.manifest.timeout_s)
     return await tool.invoke(params, ToolContext.of(tool.manifest, request, None))
 
@@ -48,7 +50,7 @@ def _schema_problems(name: str, schema: dict[str, JsonValue]) -> list[str]:
 async def _example_problems(tool: BuiltinTool, example: ToolExample) -> list[str]:
     if not jsonschema_rs.is_valid(tool.manifest.input_schema, example.input):
         return [f"the example {example.input!r} does not fit input_schema"]
-    if example.expected_output is None or tool.starts_processes:  # which needs a host to run on
+    if example.expected_output is None or tool.starts_processes:  # processes need a host
         return []
     output = await run_alone(tool, dict(example.input))
     problems = [] if jsonschema_rs.is_valid(tool.manifest.output_schema, output) else [f"{output!r} does not fit output_schema"]
@@ -58,7 +60,7 @@ async def _example_problems(tool: BuiltinTool, example: ToolExample) -> list[str
 
 
 def _bad_params(tool: BuiltinTool) -> list[dict[str, JsonValue]]:
-    """Each parameter left out, given every kind of JSON, and a parameter that is not there: what of this the schema refuses."""
+    """Parameters that the schema refuses: each one left out, each one with every kind of JSON, and an unknown one."""
     good = dict(tool.manifest.examples[0].input)
     properties = tool.manifest.input_schema.get("properties")
     names = list(properties) if isinstance(properties, dict) else []

@@ -1,11 +1,10 @@
 """The table `catalog_state`: a number that grows with every change of tools, versions and sources. The database itself counts."""
 
-from sqlalchemy import select
+from sqlalchemy import text
 
 from engine.store.database import Database
-from engine.store.tables import catalog_state
 
-_NUMBER = select(catalog_state.c.number)
+_NUMBER = text("SELECT number FROM catalog_state")
 
 
 class CatalogState:
@@ -14,5 +13,4 @@ class CatalogState:
 
     async def number(self) -> int:
         """Raises StoreUnavailableError."""
-        (number,) = await self._database.scalars(_NUMBER)
-        return number
+        return await self._database.number(_NUMBER)

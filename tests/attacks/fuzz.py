@@ -21,7 +21,7 @@ _REQUIREMENTS = Path(__file__).with_name("fuzz.txt")
 _REQUEST, _STATUS = re.compile(r"^    (?:uri|method): '(.*)'$"), re.compile(r"^      code: '(\d+)'$")
 _FAULT = 500
 _OF_OTHERS = re.compile(r"POST http://[^/]+/(run_tool|select_tool|agent/action|tools/[^/]+/\w+|mcp_servers|im/functions/[^/]+)\b")
-"""Requests that need a tool, an MCP server or the IM server, which may fail: some tools of the catalog always do, and no IM server is set."""
+"""Requests that need a tool, an MCP server or the IM server. These may fail: some tools always do, and no IM server is set."""
 
 
 _HOOKS = """
@@ -30,7 +30,7 @@ import schemathesis
 @schemathesis.hook
 def filter_path_parameters(context, path_parameters):
     given = path_parameters or {}
-    return given.get("tool_id") != "echo" and not str(given.get("host_id", "")).startswith("host-")
+    return given.get("tool_id") != "echo" and not str(given.get("host", "")).startswith("host-")
 """
 """Calls of the monitor fail, by right, if their tool is deactivated or their host drains."""
 

@@ -1,15 +1,13 @@
 """The table `catalog_state`: a number that triggers increase with every change of tools, versions and sources."""
 
-from sqlalchemy import select
+from sqlalchemy import text
 
 from engine.store.database import DatabaseAccess
-from engine.store.tables import catalog_state
 
-_NUMBER = select(catalog_state.c.number)
+_NUMBER = text("SELECT number FROM catalog_state")
 
 
 class CatalogState(DatabaseAccess):
     async def number(self) -> int:
         """Raises StoreUnavailableError."""
-        (number,) = await self._database.scalars(_NUMBER)
-        return number
+        return await self._database.number(_NUMBER)

@@ -14,7 +14,7 @@ from alembic.config import Config
 from alembic.util import CommandError
 from filelock import FileLock
 from pydantic import BaseModel
-from sqlalchemy import Executable, Row, RowMapping, text
+from sqlalchemy import Executable, Row, RowMapping, TextClause, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncTransaction
@@ -24,6 +24,7 @@ from sqlalchemy.sql.selectable import TypedReturnsRows
 from engine.store.clock import timestamp
 from engine.store.connection.engines import WRITES, UnknownUrlError, make_engine, make_visiting_engines
 from engine.store.connection.outages import RESTORE, outage_of, sqlstate_of, unwritable
+from engine.store.connection.quick_reads import QuickReads
 from engine.store.connection.sqlite_files import damage_at_start, is_deleted
 from engine.store.connection.visits import VISITORS, Visits, Work
 from engine.store.rows.upserts import upsert
@@ -71,6 +72,7 @@ class Database:
         is_file = self._engine.dialect.name == "sqlite" and self._engine.url.database not in {None, "", ":memory:"}
         self.file = Path(self._engine.url.database or "") if is_file else None
         self._visits = Visits(*make_visiting_engines(url, VISITORS), _commit, pool_wait_s) if is_file else None
+        self._quick = QuickReads(self.file) if self.file is not None else None
         self._slot = secrets.randbelow(_SLOTS)
         self._users, self._idle, self._closed = 0, asyncio.Event(), False
         # SQLite waits for another writer by sleeping and trying again. The writers of this process take turns instead.
@@ -106,6 +108,15 @@ class Database:
         """The first value of a query, parsed as JSON of this model; None if there is none."""
         text = await self.scalar(query)
         return None if text is None else model.model_validate_json(text)
+
+    async def number(self, query: TextClause) -> int:
+        """The only value of a query without parameters that reads one small row, which has to be there."""
+        if self._quick is not None:
+            with self._used():
+                number = self._quick.number(query.text)
+            if number is not None:
+                return number
+        return await self._asked(query, None, lambda found: found.scalar_one())
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:
@@ -168,6 +179,8 @@ class Database:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._idle.wait(), _CLOSE_S)
         finally:
+            if self._quick is not None:
+                self._quick.close()
             if self._visits is not None:
                 await self._visits.close()
             await self._engine.dispose()

@@ -52,7 +52,7 @@ def lifecycle(target: Target) -> str:
     nothing but `package.json`.
     """
     state, key = target.service.state, secrets.token_hex(16)
-    hidden = [state / f"{key}.key", state / "secrets" / f"{key}.key", target.data / f"{key}.key"]
+    hidden = [state / f"{key}.key", state / "hidden" / f"{key}.key", target.data / f"{key}.key"]
     # Of these folders the sandbox has its own: only what is outside counts.
     shared = [Path(folder) / f"attack-{secrets.token_hex(4)}" for folder in ("/tmp", "/var/tmp", "/dev/shm")]  # noqa: S108
     places = [state / "owned", target.data / "owned", *shared]

@@ -171,7 +171,7 @@ _WORDS: Mapping[str, str] = {
     "EROFS": "read-only",
     "ENOSYS": "no such system call",
     "EAFNOSUPPORT": "no such network",
-    "ECONNREFUSED": "nobody listens there",
+    "ECONNREFUSED": "no listener",
     "ENETUNREACH": "no network",
     "ENOSPC": "no space left",
     "EXDEV": "another file system",

@@ -141,7 +141,7 @@ by = "only its own"
         Attempt(name, program, judge, alone=True, harms=name == "kill what keeps it")
         for name, judge, program in (
             ("send a signal to the machine's processes", said, 'os.kill(T["victim"], signal.SIGURG); by = "it reached none of ours"'),
-            ("send a signal to everybody", said, '''
+            ("send a signal to every process", said, '''
 signal.signal(signal.SIGURG, signal.SIG_IGN)
 os.kill(-1, signal.SIGURG)
 by = "it reached none of ours"

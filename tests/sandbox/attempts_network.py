@@ -76,6 +76,6 @@ by = "there is none"
 serving = socket.create_server(("0.0.0.0", T["squat"]))
 serving.settimeout(2)
 try: serving.accept()
-except TimeoutError: by = "nobody outside reaches it"
+except TimeoutError: by = "not reachable from outside"
 ''', said, alone=True),
 )  # fmt: skip

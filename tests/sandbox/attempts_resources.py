@@ -203,7 +203,7 @@ by = "gone with the sandbox"
 with open("/tmp/planted-" + T["token"], "w") as file: file.write("x")
 by = "gone with the sandbox"
 '''),
-            ("leave a folder that nobody may remove", said, 20, '''
+            ("leave a folder without the right to remove it", said, 20, '''
 scratch = os.environ.get("TMPDIR", "/tmp") + "/planted-" + T["token"]
 os.makedirs(scratch + "/a/b/c"); open(scratch + "/a/b/c/d", "w").close()
 for folder in ("/a/b/c", "/a/b", "/a", ""): os.chmod(scratch + folder, 0)

@@ -16,7 +16,7 @@ from toolagent.contracts.sandbox import SandboxLevel
 TOGETHER = 30
 SHORT = (
     *(name for name, attempt in ATTEMPTS.items() if attempt.is_shared),
-    "send a signal to everybody",
+    "send a signal to every process",
     "serve on the machine's ports",
     "reach another run's way, having one itself",
     "fork from every fork (a bomb)",

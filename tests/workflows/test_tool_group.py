@@ -142,7 +142,10 @@ async def test_a_run_under_way_is_cancelled_before_the_stop(temporal: Client) ->
             await live.run()
         assert (await running).error_type is ErrorType.CANCELLED
         await live.ended()
+        history = await live.handle.fetch_history()
     assert (provider.worked, provider.stopped) == ([], ["server-0"])
+    accepted = sum(event.HasField("workflow_execution_update_accepted_event_attributes") for event in history.events)
+    assert accepted == 2, "the run and the stop; a refused run leaves nothing in the history"
 
 
 async def test_a_cancelled_workflow_stops_what_it_launched(temporal: Client) -> None:

@@ -7,7 +7,7 @@ stays small however long the conversation is. On the wire a conversation's id is
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from toolagent.contracts.contract import Contract
 from toolagent_service.contracts.blanks import Blank
@@ -49,11 +49,11 @@ class AgentLimits(Contract):
     """What an agent may take. Times are in seconds, tokens are all that is read and written, cached or not."""
 
     turns: Annotated[int, Field(ge=1)] = 100
-    wall_s: Annotated[float, Field(gt=0)] = 3_600.0
+    wall_s: PositiveFloat = 3_600.0
     tokens: Annotated[int, Field(ge=1)] = 10_000_000
-    cost_usd: Annotated[float | None, Field(ge=0)] = None
+    cost_usd: NonNegativeFloat | None = None
     """None: no limit in money."""
-    known_usd: Annotated[float | None, Field(ge=0)] = None
+    known_usd: NonNegativeFloat | None = None
     """The limit in money of a model without a price: for what it costs under the name that answers."""
     turn_tokens: Annotated[int, Field(ge=1)] = 16_000
     """What one turn may write; a model's thinking counts too."""
@@ -116,7 +116,7 @@ class ToolNote(Contract):
     is_error: bool = False
     digest: str = ""
     """Of what came of it: two that are alike have the same."""
-    size: Annotated[int, Field(ge=0)] = 0
+    size: NonNegativeInt = 0
     """Bytes of what the model is shown in the store."""
     text: str | None = None
     put_down: PutDown = None
@@ -169,7 +169,7 @@ class LoopState(Contract):
     tool_calls: int = 0
     last_usage: Usage = Usage()
     """Of the last turn: the next one reads about as much."""
-    unread: Annotated[int, Field(ge=0)] = 0
+    unread: NonNegativeInt = 0
     """Bytes that are written down for the next turn to read, remarks not among them."""
     model: str = ""
     pending: tuple[ToolUseNote, ...] = ()
@@ -197,7 +197,7 @@ class AgentRequest(Contract):
     limits: AgentLimits = AgentLimits()
     price: Price | None = None
     """Of the model; None: not known."""
-    opening: Annotated[int, Field(ge=0)] = 0
+    opening: NonNegativeInt = 0
     """Bytes that the first turn reads: the task, the prompt, and what tools there are."""
     resume_from: LoopState | None = None
     role: str = CODING

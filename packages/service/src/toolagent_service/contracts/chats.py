@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt, PositiveFloat
 
 from toolagent.contracts.chats import ChatId, ChatMessage, ChatReply
 from toolagent.contracts.contract import Contract
@@ -20,15 +20,15 @@ class ChatLife(Contract):
     """What the workflow of a chat starts with. The conversation itself lies in the database."""
 
     chat_id: ChatId
-    turn_count: Annotated[int, Field(ge=0)] = 0
+    turn_count: NonNegativeInt = 0
     """As of its last turn."""
     tools: tuple[str, ...] = ()
     """Tools that it spoke of, the latest last."""
     following: Annotated[tuple[str, ...], Field(max_length=MOST_FOLLOWED)] = ()
     """Tasks that were begun for it and have not ended."""
-    silence_s: Annotated[float, Field(gt=0)] = 3_600.0
+    silence_s: PositiveFloat = 3_600.0
     """It ends when nothing was said for so long and no task is followed."""
-    runs: Annotated[int, Field(ge=0)] = 0
+    runs: NonNegativeInt = 0
     """Earlier ones."""
     events: Annotated[int, Field(ge=10)] = 2_000
     """Of one run, after which it goes on as another one. With the messages that may wait then, and an answer that takes all its turns, a

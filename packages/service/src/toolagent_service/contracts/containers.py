@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -26,7 +26,7 @@ class ContainerInfo(Contract):
     port_mapping: dict[str, Annotated[int, Field(ge=0, le=65535)]] = {}
     volumes: dict[str, str] = {}
     mem_limit: str | None = None
-    nano_cpus: Annotated[int | None, Field(ge=0)] = None
+    nano_cpus: NonNegativeInt | None = None
     """Billionths of a core."""
     use_gpu: bool = False
     gpu_count: Annotated[int, Field(ge=-1)] = -1

@@ -1,8 +1,6 @@
 """What looking after running tools takes and comes to."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import PositiveFloat
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -11,7 +9,7 @@ from toolagent.contracts.identifiers import ToolId
 class MaintainRequest(Contract):
     """What `Maintain` is started with: the seconds between two runs."""
 
-    every_s: Annotated[float, Field(gt=0)]
+    every_s: PositiveFloat
 
 
 class HostTurn(Contract):

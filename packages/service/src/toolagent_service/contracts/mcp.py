@@ -15,10 +15,10 @@ class McpSession(Contract):
     protocol_version: str
     client: dict[str, JsonValue] = {}
     log_level: str | None = None
-    subscriptions: Annotated[
-        tuple[str, ...], Field(max_length=1000, description="URIs of resources whose changes it wants to hear of.")
-    ] = ()
-    tasks: Annotated[tuple[str, ...], Field(max_length=500, description="Ids of the calls that it made as tasks, the latest 500.")] = ()
+    subscriptions: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
+    """URIs of resources whose changes it wants to hear of."""
+    tasks: Annotated[tuple[str, ...], Field(max_length=500)] = ()
+    """Ids of the calls that it made as tasks, the latest 500."""
     opened_at: datetime
 
     @property

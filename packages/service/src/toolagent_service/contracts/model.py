@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, NonNegativeFloat
 
 from toolagent.contracts.contract import Contract
 
@@ -92,10 +92,10 @@ class ModelTurn(Contract):
 class Rates(Contract):
     """USD for a million tokens."""
 
-    input: Annotated[float, Field(ge=0)]
-    output: Annotated[float, Field(ge=0)]
-    cache_read: Annotated[float, Field(ge=0)]
-    cache_write: Annotated[float, Field(ge=0)]
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cache_read: NonNegativeFloat
+    cache_write: NonNegativeFloat
 
 
 class LongPromptRates(Rates):

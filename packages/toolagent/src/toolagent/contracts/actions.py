@@ -1,8 +1,6 @@
 """What an agent asks for in its own words, and what it is told."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from toolagent.contracts.contract import Contract
 
@@ -15,12 +13,14 @@ class Observation(Contract):
     tool_id: str
     status: Literal["success", "error"]
     content: str
-    note: Annotated[str, Field(description="What else is to be known: actions in the same text that were not called.")] = ""
+    note: str = ""
+    """What else is to be known: actions in the same text that were not called."""
 
 
 class ActionAnswer(Contract):
     """The observation, and the text around the block. `call_id` is empty when nothing was called."""
 
-    response_text: Annotated[str, Field(description="What stood before and after the first `<ACTION>` block.")]
+    response_text: str
+    """What stood before and after the first `<ACTION>` block."""
     observation: Observation
     call_id: str = ""

@@ -56,7 +56,8 @@ class CompositeWorkflow(Contract):
     group_id: GroupId
     base_tools: tuple[ToolId, ...]
     steps: tuple[SolutionStep, ...]
-    session: Annotated[str | None, Field(description="The request that opens a session; null for a group without a lifecycle.")] = None
+    session: str | None = None
+    """The request that opens a session; null for a group without a lifecycle."""
 
 
 class SingleCall(Contract):
@@ -109,11 +110,13 @@ class AgentAnswer(Contract):
     """The answer to one message. `status`, `tracking` and `estimated_time` are of the task `task_id`; null where there is none."""
 
     reply: str
-    tools: Annotated[tuple[SuggestedTool, ...], Field(description="The best first.")] = ()
+    tools: tuple[SuggestedTool, ...] = ()
+    """The best first."""
     solution: Solution | None = None
     task_id: str | None = None
     status: TaskState | None = None
     tracking: str | None = None
     estimated_time: str | None = None
     next_steps: tuple[str, ...] = ()
-    answered_by: Annotated[Literal["rules", "model"], Field(description="`rules`: recognised words, without a model.")] = "rules"
+    answered_by: Literal["rules", "model"] = "rules"
+    """`rules`: recognised words, without a model."""

@@ -1,9 +1,9 @@
 """What a sandboxed program did, for those who have to look into it later."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.contract import Contract
@@ -16,7 +16,8 @@ class AuditEntry(Contract):
     """One run. Parameters and command come masked and cut; `at` is when it began, `duration_s` is in seconds."""
 
     at: datetime
-    action: Annotated[Literal["call", "start", "build"], Field(description="A call, the start of a tool that stays, or an environment.")]
+    action: Literal["call", "start", "build"]
+    """A call, the start of a tool that stays, or an environment."""
     tool_id: str
     version: str = ""
     call_id: str = ""
@@ -25,12 +26,17 @@ class AuditEntry(Contract):
     params: dict[str, JsonValue] = {}
     command: tuple[str, ...] = ()
     sandbox: SandboxAccount | None = None
-    installs: Annotated[tuple[str, ...], Field(description="What was installed for it, as `name==version` or the lock's name.")] = ()
-    advisories: Annotated[tuple[str, ...], Field(description="Known vulnerabilities of what it depends on.")] = ()
-    refusals: Annotated[tuple[str, ...], Field(description="What the proxy did not let through, as `host:port: reason`.")] = ()
-    truncated: Annotated[tuple[str, ...], Field(description="Outputs that were cut: `stdout`, `stderr`.")] = ()
+    installs: tuple[str, ...] = ()
+    """What was installed for it, as `name==version` or the lock's name."""
+    advisories: tuple[str, ...] = ()
+    """Known vulnerabilities of what it depends on."""
+    refusals: tuple[str, ...] = ()
+    """What the proxy did not let through, as `host:port: reason`."""
+    truncated: tuple[str, ...] = ()
+    """Outputs that were cut: `stdout`, `stderr`."""
     duration_s: float = 0.0
-    outcome: Annotated[str, Field(description="`success`, `error`, `cancelled` or `timeout`.")] = "success"
+    outcome: str = "success"
+    """`success`, `error`, `cancelled` or `timeout`."""
     error_type: ErrorType | None = None
     message: str = ""
 

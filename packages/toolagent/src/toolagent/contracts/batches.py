@@ -30,12 +30,16 @@ class ToolBatch(Contract):
     """What `RunTools` takes. The `mode` of a single call means nothing here."""
 
     calls: Annotated[tuple[ToolCall, ...], Field(min_length=1, max_length=MAX_BATCH_CALLS)]
-    ordered: Annotated[bool, Field(description="One after the other, in this order; else in parallel.")] = False
-    stop_on_error: Annotated[bool, Field(description="After a failure no further call is begun; those are `cancelled`, `skipped`.")] = False
+    ordered: bool = False
+    """One after the other, in this order; else in parallel."""
+    stop_on_error: bool = False
+    """After a failure no further call is begun; those are `cancelled`, `skipped`."""
     mode: CallMode = CallMode.SYNC
     idempotency_key: IdempotencyKey | None = None
-    caller: Annotated[Caller, Field(description="Owns the key, and is the caller of every call that names none.")] = Caller()
-    callback_url: Annotated[CallbackUrl | None, Field(description="Where ids and states are posted when all calls have ended.")] = None
+    caller: Caller = Caller()
+    """Owns the key, and is the caller of every call that names none."""
+    callback_url: CallbackUrl | None = None
+    """Where ids and states are posted when all calls have ended."""
 
 
 class BatchedState(StrEnum):
@@ -78,8 +82,10 @@ class BatchResult(Contract):
     batch_id: str
     total: int
     succeeded: int
-    failed: Annotated[int, Field(description="Also those that were cancelled or skipped.")]
-    cancelled: Annotated[bool, Field(description="The batch itself was cancelled.")] = False
+    failed: int
+    """Also those that were cancelled or skipped."""
+    cancelled: bool = False
+    """The batch itself was cancelled."""
     results: tuple[ToolResult, ...]
 
 

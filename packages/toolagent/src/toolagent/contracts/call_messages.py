@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 
@@ -49,9 +49,12 @@ class Listener(Contract):
     """What a caller can hear and answer while its call goes on."""
 
     progress: bool = False
-    log_level: Annotated[LogLevel | None, Field(description="The least severe level that is heard; unset: no log.")] = None
-    answers: Annotated[tuple[Answer, ...], Field(description="The questions that it can answer.")] = ()
-    elicits: Annotated[tuple[Elicitation, ...], Field(description="The modes of elicitation that it can answer.")] = ("form",)
+    log_level: LogLevel | None = None
+    """The least severe level that is heard; unset: no log."""
+    answers: tuple[Answer, ...] = ()
+    """The questions that it can answer."""
+    elicits: tuple[Elicitation, ...] = ("form",)
+    """The modes of elicitation that it can answer."""
 
     def can_answer(self, question: Question, params: Mapping[str, JsonValue]) -> bool:
         """Whether it answers this question, which is in the form of its method's params."""

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
+from pydantic import AfterValidator, JsonValue, WithJsonSchema
 
 from toolagent.contracts.contract import Contract
 
@@ -29,7 +29,8 @@ class Callback(Contract):
 
     task_id: str
     event_id: str
-    type: Annotated[str, Field(description="`call.ended` or `batch.ended`.")]
+    type: str
+    """`call.ended` or `batch.ended`."""
     url: CallbackUrl
     at: datetime
     tool_id: str = ""

@@ -56,7 +56,8 @@ class Caller(Contract):
     """Who asks, and on whose behalf."""
 
     caller_id: Annotated[str | None, Field(max_length=200)] = None
-    caller_type: Annotated[str, Field(max_length=64, description="conversation_agent, workflow_node, direct or unknown")] = "unknown"
+    caller_type: Annotated[str, Field(max_length=64)] = "unknown"
+    """conversation_agent, workflow_node, direct or unknown"""
     conversation_id: Annotated[str | None, Field(max_length=200)] = None
     workflow_id: Annotated[str | None, Field(max_length=200)] = None
     node_id: Annotated[str | None, Field(max_length=200)] = None
@@ -80,31 +81,30 @@ class ToolCall(Contract):
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
-    version: Annotated[
-        str | None, Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one.")
-    ] = None
+    version: Annotated[str | None, Field(max_length=64)] = None
+    """An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."""
     mode: CallMode = CallMode.SYNC
-    timeout_s: Annotated[
-        float | None, Field(gt=0, le=86_400, description="Seconds the call may take; never more than the tool allows.")
-    ] = None
+    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    """Seconds the call may take; never more than the tool allows."""
     idempotency_key: IdempotencyKey | None = None
     caller: Caller = Caller()
     stream: bool = False
-    priority: Annotated[int, Field(ge=1, le=5, description="1 is served first when slots are short.")] = 3
-    callback_url: Annotated[
-        CallbackUrl | None, Field(description="Where the signed result is posted when a call of mode `async` has ended.")
-    ] = None
-    listens: Annotated[
-        Listener | None, Field(description="What the caller hears and answers while the call goes on; unset: it only waits.")
-    ] = None
+    priority: Annotated[int, Field(ge=1, le=5)] = 3
+    """1 is served first when slots are short."""
+    callback_url: CallbackUrl | None = None
+    """Where the signed result is posted when a call of mode `async` has ended."""
+    listens: Listener | None = None
+    """What the caller hears and answers while the call goes on; unset: it only waits."""
 
 
 class ValidationIssue(Contract):
     """One thing that is wrong with the parameters or the output, and where."""
 
-    path: Annotated[str, Field(description="JSON path, `$` is the whole value.")]
+    path: str
+    """JSON path, `$` is the whole value."""
     message: str
-    keyword: Annotated[str, Field(description="The JSON Schema keyword that failed.")] = ""
+    keyword: str = ""
+    """The JSON Schema keyword that failed."""
 
 
 class ToolError(Contract):
@@ -120,7 +120,8 @@ class ToolResult(Contract):
 
     status: Literal["success", "error"]
     result: JsonValue = None
-    is_reference: Annotated[bool, Field(description="`result` is a ResultReference to the real one, which is too large.")] = False
+    is_reference: bool = False
+    """`result` is a ResultReference to the real one, which is too large."""
     error: ToolError | None = None
     error_type: ErrorType | None = None
     validation_errors: tuple[ValidationIssue, ...] = ()

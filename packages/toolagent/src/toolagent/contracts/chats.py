@@ -55,10 +55,13 @@ class ChatReply(Contract):
     response: str
     chat_id: str
     message_id: str
-    tools: Annotated[tuple[str, ...], Field(description="The ids of tools that the answer mentions.")] = ()
-    task_ids: Annotated[tuple[str, ...], Field(description="Tasks that were begun for it.")] = ()
+    tools: tuple[str, ...] = ()
+    """The ids of tools that the answer mentions."""
+    task_ids: tuple[str, ...] = ()
+    """Tasks that were begun for it."""
     answered_by: AnsweredBy = AnsweredBy.MODEL
-    error: Annotated[str, Field(description="Why there is no proper answer; empty: there is one.")] = ""
+    error: str = ""
+    """Why there is no proper answer; empty: there is one."""
 
 
 class ChatTurn(Contract):

@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import SecretName
@@ -31,7 +31,8 @@ class TableForm(StrEnum):
 class LeftOutTool(Contract):
     """An entry of a table that is no tool here, or not all of it."""
 
-    entry: Annotated[str, Field(description="What the table calls it, or where it stands.")]
+    entry: str
+    """What the table calls it, or where it stands."""
     reason: str
 
 
@@ -40,15 +41,21 @@ class ExternalTable(Contract):
 
     source: TableSource
     tools_url: str
-    api_key: Annotated[SecretName | None, Field(description="The name of the secret that its key is kept as; null: it has none.")] = None
+    api_key: SecretName | None = None
+    """The name of the secret that its key is kept as; null: it has none."""
     form: TableForm
-    tools: Annotated[int, Field(description="How many of its tools are in the catalog.")] = 0
-    left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of them.")] = ()
+    tools: int = 0
+    """How many of its tools are in the catalog."""
+    left_out: tuple[LeftOutTool, ...] = ()
+    """At most 50 of them."""
     left_out_total: int = 0
     registered_at: datetime
-    refreshed_at: Annotated[datetime, Field(description="When it was fetched last with success: its tools are as of then.")]
-    attempted_at: Annotated[datetime, Field(description="When it was asked last.")]
-    error: Annotated[str, Field(description="Why the last fetch failed; empty: it did not. The tools of the one before stay.")] = ""
+    refreshed_at: datetime
+    """When it was fetched last with success: its tools are as of then."""
+    attempted_at: datetime
+    """When it was asked last."""
+    error: str = ""
+    """Why the last fetch failed; empty: it did not. The tools of the one before stay."""
 
 
 class ExternalTables(Contract):

@@ -1,9 +1,8 @@
 """Tools in the forms of others, and under which name each is known there."""
 
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 
@@ -27,5 +26,7 @@ class FormattedTools(Contract):
     """The tools that can be called, each as the vendor takes it: `tools` goes into a request as it is."""
 
     tools: tuple[dict[str, JsonValue], ...]
-    names: Annotated[dict[str, str], Field(description="Tool ids, by the names under which the tools are listed.")]
-    left_out: Annotated[dict[str, str], Field(description="Why a tool is not among them, by its id: the vendor does not take it.")] = {}
+    names: dict[str, str]
+    """Tool ids, by the names under which the tools are listed."""
+    left_out: dict[str, str] = {}
+    """Why a tool is not among them, by its id: the vendor does not take it."""

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
@@ -62,9 +62,10 @@ class GroupLimits(Contract):
 
     idle_timeout_s: Annotated[float | None, Field(gt=0, le=30 * 86_400)] = 900.0
     total_timeout_s: Annotated[float | None, Field(gt=0, le=30 * 86_400)] = 86_400.0
-    usd_per_hour: Annotated[float, Field(ge=0)] = 0.0
-    max_usd: Annotated[float | None, Field(gt=0)] = None
-    max_sessions: Annotated[int | None, Field(ge=1, description="How many live at once.")] = None
+    usd_per_hour: NonNegativeFloat = 0.0
+    max_usd: PositiveFloat | None = None
+    max_sessions: Annotated[int | None, Field(ge=1)] = None
+    """How many live at once."""
 
 
 class ToolGroup(Contract):

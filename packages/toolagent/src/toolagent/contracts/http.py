@@ -2,9 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ToolError
@@ -58,8 +58,10 @@ class Health(Contract):
 
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]
-    loop: Annotated[LoopPause | None, Field(description="How long the event loop of the front door's process has stood still.")] = None
-    lane: Annotated[LaneCounts | None, Field(description="What the lane of this front door has done; null where lanes are off.")] = None
+    loop: LoopPause | None = None
+    """How long the event loop of the front door's process has stood still."""
+    lane: LaneCounts | None = None
+    """What the lane of this front door has done; null where lanes are off."""
 
 
 class RuntimeCount(Contract):
@@ -83,7 +85,8 @@ class ListedTool(Contract):
     status: ToolStatus
     version: str
     tags: tuple[str, ...]
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    external_source: str | None = None
+    """The external tool table that it comes from; null: it is one of ours."""
 
 
 class ToolListing(Contract):
@@ -133,11 +136,13 @@ class FoundTool(Contract):
     endpoint_path: str | None
     http_method: HttpMethod | None
     state: RunState
-    port: Annotated[int | None, Field(description="Null where it answers on none: a sandboxed tool is reached by its `endpoint` alone.")]
+    port: int | None
+    """Null where it answers on none: a sandboxed tool is reached by its `endpoint` alone."""
     pid: int | None
     version: str = ""
     endpoint: str | None = None
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    external_source: str | None = None
+    """The external tool table that it comes from; null: it is one of ours."""
 
 
 class Matches(Contract):
@@ -159,10 +164,13 @@ class BriefTool(Contract):
 
     tool_id: str
     name: str
-    description: Annotated[str, Field(description="Its first 200 signs.")]
+    description: str
+    """Its first 200 signs."""
     category: str
-    params: Annotated[tuple[str, ...], Field(description="Their names; those that are required first, the others with a `?`.")]
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    params: tuple[str, ...]
+    """Their names; those that are required first, the others with a `?`."""
+    external_source: str | None = None
+    """The external tool table that it comes from; null: it is one of ours."""
 
 
 class BriefMatches(Contract):
@@ -223,16 +231,21 @@ class SessionListing(Contract):
 class ProblemField(Contract):
     """One thing that is wrong with a request, and where."""
 
-    field: str = Field(description="A dotted path into the body, or the name of a header; `body` is the whole body.")
+    field: str
+    """A dotted path into the body, or the name of a header; `body` is the whole body."""
     message: str
 
 
 class Problem(Contract):
     """Why a request was refused: `application/problem+json` (RFC 9457). `details` depends on `type`."""
 
-    type: str = Field(description="Names the problem for a program; one of a closed set.")
-    title: str = Field(description="Names it for a person.")
-    status: int = Field(description="The HTTP status.")
-    detail: str = Field("", description="The cause, and the remedy where there is one.")
+    type: str
+    """Names the problem for a program; one of a closed set."""
+    title: str
+    """Names it for a person."""
+    status: int
+    """The HTTP status."""
+    detail: str = ""
+    """The cause, and the remedy where there is one."""
     errors: tuple[ProblemField, ...] = ()
     details: JsonValue = None

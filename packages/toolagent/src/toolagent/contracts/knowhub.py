@@ -1,9 +1,6 @@
 """What a synchronisation with KnowHub finds and changes: its resources name our tools, and our tools name its resources."""
 
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -24,7 +21,8 @@ __all__ = [
 class SyncRequest(Contract):
     """What `SyncKnowHub` is started with."""
 
-    dry_run: Annotated[bool, Field(description="Say what would be changed, and change nothing.")] = False
+    dry_run: bool = False
+    """Say what would be changed, and change nothing."""
 
 
 class KnowHubLink(Contract):
@@ -33,7 +31,8 @@ class KnowHubLink(Contract):
     tool_id: ToolId
     resource_id: str
     slug: str
-    score: Annotated[float, Field(description="From 0 to 1; links from 0.5 on are made.")]
+    score: float
+    """From 0 to 1; links from 0.5 on are made."""
     reasons: tuple[str, ...]
 
 
@@ -49,25 +48,30 @@ class ResourceChange(Contract):
     """What a resource comes to name in `toolhub_items`; what it named before stays."""
 
     resource_id: str
-    add: Annotated[dict[str, str], Field(description="By the id of a tool or a group: its name.")] = {}
-    status: Annotated[str | None, Field(description="Its new one; null: it stays as it is.")] = None
+    add: dict[str, str] = {}
+    """By the id of a tool or a group: its name."""
+    status: str | None = None
+    """Its new one; null: it stays as it is."""
 
 
 class LeftOutResource(Contract):
     """An entry of KnowHub's list that can be linked with nothing."""
 
-    entry: Annotated[str, Field(description="What it calls itself, or where it stands.")]
+    entry: str
+    """What it calls itself, or where it stands."""
     reason: str
 
 
 class KnowHubPlan(Contract):
     """What is to be changed on both sides."""
 
-    links: Annotated[tuple[KnowHubLink, ...], Field(description="At most 200 of them.")] = ()
+    links: tuple[KnowHubLink, ...] = ()
+    """At most 200 of them."""
     links_total: int = 0
     ours: tuple[ToolSlugs, ...] = ()
     theirs: tuple[ResourceChange, ...] = ()
-    left_out: Annotated[tuple[LeftOutResource, ...], Field(description="At most 50 of them.")] = ()
+    left_out: tuple[LeftOutResource, ...] = ()
+    """At most 50 of them."""
     left_out_total: int = 0
 
 
@@ -94,6 +98,7 @@ class KnowHubSync(Contract):
     """How a synchronisation ended, and what it changed or would change."""
 
     status: SyncStatus
-    said: Annotated[str, Field(description="In words.")]
+    said: str
+    """In words."""
     plan: KnowHubPlan = KnowHubPlan()
     failed: tuple[ResourceFailure, ...] = ()

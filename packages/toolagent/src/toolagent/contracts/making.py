@@ -55,10 +55,13 @@ class StageView(Contract):
 class Tried(Contract):
     """One way to a tool of a repository: what was found for it, and what came of it."""
 
-    way: Annotated[str, Field(description="As in a plan: `tool_file`, `mcp`, `asgi`, `docker`, `program`, `openapi_remote`, `coding`.")]
-    found: Annotated[str, Field(description="What was recognised, and where; empty: nothing.")] = ""
+    way: str
+    """As in a plan: `tool_file`, `mcp`, `asgi`, `docker`, `program`, `openapi_remote`, `coding`."""
+    found: str = ""
+    """What was recognised, and where; empty: nothing."""
     outcome: Literal["passed", "failed", "not_possible", "not_found"]
-    reason: Annotated[str, Field(description="Why it was not enough.")] = ""
+    reason: str = ""
+    """Why it was not enough."""
 
 
 AllTried = Annotated[tuple[Tried, ...], Field(description="The ways to a tool of a repository, in the order in which they were tried.")]
@@ -70,7 +73,8 @@ class MakeRequest(Contract):
 
     task_id: str
     spec: TaskSpec
-    description: Annotated[str, Field(description="What was asked for, in the caller's words.")] = ""
+    description: str = ""
+    """What was asked for, in the caller's words."""
     caller: Caller = Caller()
     key: _Key = ""
 
@@ -104,12 +108,18 @@ class Inspection(Contract):
     content: str | None = None
     commit: str = ""
     findings: tuple[Finding, ...] = ()
-    files: Annotated[int, Field(description="How many files it has.")] = 0
-    size: Annotated[int, Field(description="Bytes of all its files.")] = 0
-    readme: Annotated[str, Field(description="The beginning of what its README says.")] = ""
-    code_files: Annotated[int, Field(description="How many of them are source code, in any language.")] = 0
-    dropped: Annotated[tuple[str, ...], Field(description="Links that led out of it, which were taken away.")] = ()
-    is_whole: Annotated[bool, Field(description="Otherwise it has more files than were looked at.")] = True
+    files: int = 0
+    """How many files it has."""
+    size: int = 0
+    """Bytes of all its files."""
+    readme: str = ""
+    """The beginning of what its README says."""
+    code_files: int = 0
+    """How many of them are source code, in any language."""
+    dropped: tuple[str, ...] = ()
+    """Links that led out of it, which were taken away."""
+    is_whole: bool = True
+    """Otherwise it has more files than were looked at."""
 
 
 _LeftOut = Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")]
@@ -123,8 +133,10 @@ class Candidate(Contract):
 
     entries: tuple[ToolEntry, ...]
     group: ToolGroup | None = None
-    written_by_us: Annotated[bool, Field(description="Then it has to answer on /health.")] = False
-    locks: Annotated[dict[str, str], Field(description="Of tools with a locked environment, by their ids: see `Evidence.lock`.")] = {}
+    written_by_us: bool = False
+    """Then it has to answer on /health."""
+    locks: dict[str, str] = {}
+    """Of tools with a locked environment, by their ids: see `Evidence.lock`."""
     left_out: _LeftOut = ()
     notes: _Notes = ()
 
@@ -136,8 +148,10 @@ class CheckResult(Contract):
     passed: bool
     details: str = ""
     seconds: float = 0.0
-    applies: Annotated[bool, Field(description="Otherwise it was not asked, and `details` say why.")] = True
-    faults: Annotated[dict[str, str], Field(description="What is wrong, by the tool that it is wrong with; empty: with all of them.")] = {}
+    applies: bool = True
+    """Otherwise it was not asked, and `details` say why."""
+    faults: dict[str, str] = {}
+    """What is wrong, by the tool that it is wrong with; empty: with all of them."""
 
 
 class Evidence(Contract):
@@ -145,27 +159,40 @@ class Evidence(Contract):
 
     task_id: str
     at: datetime
-    source: Annotated[str | None, Field(description="The hash of its files.")] = None
-    commit: Annotated[str, Field(description="Of the repository that it was made of; empty where there is none.")] = ""
-    lock: Annotated[str | None, Field(description="The SHA-256 of the file with the lock that its environment is built from.")] = None
-    provider: Annotated[str | None, Field(description="Of the model; null: none had a part in it.")] = None
-    model: Annotated[str | None, Field(description="As it was asked for.")] = None
-    answered_by: Annotated[tuple[str, ...], Field(description="What the model called itself in its answers.")] = ()
-    prompts: Annotated[tuple[str, ...], Field(description="The prompts it was given, as `name@hash`.")] = ()
-    behaviour: Annotated[
-        Literal["verified", "unverified"], Field(description="Verified: examples passed that its maker had never seen.")
-    ] = "unverified"
+    source: str | None = None
+    """The hash of its files."""
+    commit: str = ""
+    """Of the repository that it was made of; empty where there is none."""
+    lock: str | None = None
+    """The SHA-256 of the file with the lock that its environment is built from."""
+    provider: str | None = None
+    """Of the model; null: none had a part in it."""
+    model: str | None = None
+    """As it was asked for."""
+    answered_by: tuple[str, ...] = ()
+    """What the model called itself in its answers."""
+    prompts: tuple[str, ...] = ()
+    """The prompts it was given, as `name@hash`."""
+    behaviour: Literal["verified", "unverified"] = "unverified"
+    """Verified: examples passed that its maker had never seen."""
     checks: tuple[CheckResult, ...] = ()
     left_out: _LeftOut = ()
     notes: _Notes = ()
     rounds: int = 1
-    turns: Annotated[int, Field(description="Turns of the model that the task took until then.")] = 0
-    tokens: Annotated[int, Field(description="All that they read and wrote.")] = 0
-    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")] = 0.0
-    lost_turns: Annotated[int, Field(description="Turns that broke off and were asked for again, paid for all the same.")] = 0
-    unpriced_turns: Annotated[int, Field(description="Turns whose price is not known.")] = 0
-    seconds: Annotated[float, Field(description="How long the gate took.")] = 0.0
-    total_seconds: Annotated[float, Field(description="From when the task began to run until the gate had ended.")] = 0.0
+    turns: int = 0
+    """Turns of the model that the task took until then."""
+    tokens: int = 0
+    """All that they read and wrote."""
+    cost_usd: float = 0.0
+    """Of the turns whose price is known."""
+    lost_turns: int = 0
+    """Turns that broke off and were asked for again, paid for all the same."""
+    unpriced_turns: int = 0
+    """Turns whose price is not known."""
+    seconds: float = 0.0
+    """How long the gate took."""
+    total_seconds: float = 0.0
+    """From when the task began to run until the gate had ended."""
 
 
 class TaskNoteKind(StrEnum):
@@ -206,14 +233,17 @@ class MakeTask(Contract):
     spec: TaskSpec
     description: str = ""
     tool_id: str
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for: made by it, or there before.")] = ()
+    tool_ids: tuple[str, ...] = ()
+    """The tools that do what was asked for: made by it, or there before."""
     stage: Stage | None = None
     stages: tuple[StageView, ...] = ()
     progress: str = ""
     reason: str = ""
-    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")] = 0.0
+    cost_usd: float = 0.0
+    """Of the turns whose price is known."""
     tokens: int = 0
-    unpriced_turns: Annotated[int, Field(description="Turns of the model whose price is not known.")] = 0
+    unpriced_turns: int = 0
+    """Turns of the model whose price is not known."""
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -228,8 +258,10 @@ class MakeEnd(Contract):
 
     task_id: str
     status: TaskState
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for: made by it, or there before.")] = ()
-    reason: Annotated[str, Field(description="How it ended, in words a person can act on.")] = ""
+    tool_ids: tuple[str, ...] = ()
+    """The tools that do what was asked for: made by it, or there before."""
+    reason: str = ""
+    """How it ended, in words a person can act on."""
     tried: AllTried = ()
 
 

@@ -1,9 +1,6 @@
 """What the front door answers about tasks that make or repair tools."""
 
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import AllTried, Evidence, Stage, StageView
@@ -32,9 +29,11 @@ class ListedTask(Contract):
     stage: Stage | None
     progress: str
     reason: str
-    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")]
+    cost_usd: float
+    """Of the turns whose price is known."""
     tokens: int
-    unpriced_turns: Annotated[int, Field(description="Turns of the model whose price is not known: what they cost comes on top.")] = 0
+    unpriced_turns: int = 0
+    """Turns of the model whose price is not known: what they cost comes on top."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -54,12 +53,13 @@ class TaskListing(Contract):
 class MakingTask(ListedTask):
     """A task, and how far it is. `log` is the end of its log, line by line."""
 
-    result: Annotated[str | None, Field(description="What came of it, in a sentence; null while it goes on.")]
+    result: str | None
+    """What came of it, in a sentence; null while it goes on."""
     task_spec: TaskSpec
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for.")]
-    built: Annotated[bool, Field(description="Whether it made those tools; otherwise they existed before, and belong to another task.")] = (
-        False
-    )
+    tool_ids: tuple[str, ...]
+    """The tools that do what was asked for."""
+    built: bool = False
+    """Whether it made those tools; otherwise they existed before, and belong to another task."""
     stages: tuple[StageView, ...]
     log: tuple[str, ...]
     evidence: Evidence | None

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, NonNegativeFloat, StringConstraints
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
@@ -98,7 +98,8 @@ class SecurityContext(Contract):
     file_access: FileAccess = FileAccess()
     network_access: NetworkAccess = NetworkAccess()
     required_capabilities: tuple[str, ...] = ()
-    environment: Annotated[tuple[EnvironmentName, ...], Field(description="Variables of the host that it wants to see.")] = ()
+    environment: tuple[EnvironmentName, ...] = ()
+    """Variables of the host that it wants to see."""
     limits: SandboxLimits = SandboxLimits()
 
     @property
@@ -129,7 +130,8 @@ class ToolDependency(Contract):
     model_config = CAMEL_CASE
 
     tool_id: ToolId
-    version: Annotated[str, Field(min_length=1, max_length=64, description="A version, or a range by the rules of npm: `^1.2`.")] = "*"
+    version: Annotated[str, Field(min_length=1, max_length=64)] = "*"
+    """A version, or a range by the rules of npm: `^1.2`."""
 
 
 class ToolManifest(Contract):
@@ -153,29 +155,29 @@ class ToolManifest(Contract):
     requires_confirmation: bool = False
     security_context: Annotated[SecurityContext, Field(alias="securityContext")] = SecurityContext()
     examples: tuple[ToolExample, ...] = ()
-    idempotent: Annotated[
-        bool | None, Field(description="May be called again with no further effect; unset: when it has no side effects.")
-    ] = None
-    timeout_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds one call may take.")] = 30.0
-    test_mode: Annotated[
-        dict[str, JsonValue] | None,
-        Field(min_length=1, description="Parameters with which a call changes nothing, whatever the others are; unset: there are none."),
-    ] = None
-    cost_usd: Annotated[float, Field(ge=0, description="What one call costs, in US dollars.")] = 0.0
-    cache_ttl_s: Annotated[float, Field(ge=0, description="Seconds a result may be served again; 0 never.")] = 0.0
-    bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes; unset: its category's.")] = (
-        None
-    )
-    concurrency: Annotated[int | None, Field(ge=1, description="Calls of this tool at once on one host; unset: no limit of its own.")] = (
-        None
-    )
-    scheduling_mode: Annotated[
-        SchedulingMode | None, Field(description="`hot`: runs before its first call; unset: `cold`, stopped when it is unused.")
-    ] = None
-    task_support: Annotated[TaskSupport | None, Field(description="Whether MCP clients may call it as a task; unset: `optional`.")] = None
+    idempotent: bool | None = None
+    """May be called again with no further effect; unset: when it has no side effects."""
+    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30.0
+    """Seconds one call may take."""
+    test_mode: Annotated[dict[str, JsonValue] | None, Field(min_length=1)] = None
+    """Parameters with which a call changes nothing, whatever the others are; unset: there are none."""
+    cost_usd: NonNegativeFloat = 0.0
+    """What one call costs, in US dollars."""
+    cache_ttl_s: NonNegativeFloat = 0.0
+    """Seconds a result may be served again; 0 never."""
+    bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = None
+    """Whose slots a call takes; unset: its category's."""
+    concurrency: Annotated[int | None, Field(ge=1)] = None
+    """Calls of this tool at once on one host; unset: no limit of its own."""
+    scheduling_mode: SchedulingMode | None = None
+    """`hot`: runs before its first call; unset: `cold`, stopped when it is unused."""
+    task_support: TaskSupport | None = None
+    """Whether MCP clients may call it as a task; unset: `optional`."""
 
-    dependencies: Annotated[tuple[ToolDependency, ...], Field(description="Tools without which a call is refused.")] = ()
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    dependencies: tuple[ToolDependency, ...] = ()
+    """Tools without which a call is refused."""
+    external_source: str | None = None
+    """The external tool table that it comes from; null: it is one of ours."""
 
     @property
     def repeatable(self) -> bool:

@@ -1,9 +1,9 @@
 """Which tools answer a need."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
@@ -27,7 +27,8 @@ class CompositeTool(Contract):
     status: Literal["composite_tool"] = "composite_tool"
     message: str
     base_tools: tuple[BaseTool, ...]
-    workflow_example: Annotated[dict[str, JsonValue], Field(description="`description`, `steps` and, where there is one, `workflow_json`.")]
+    workflow_example: dict[str, JsonValue]
+    """`description`, `steps` and, where there is one, `workflow_json`."""
     group_id: GroupId
 
 

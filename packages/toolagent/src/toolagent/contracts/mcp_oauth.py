@@ -26,15 +26,10 @@ class McpOAuth(Contract):
     """A client that the authorization server of an MCP server knows. Without one, the service registers itself there."""
 
     client_id: Annotated[str, Field(min_length=1, max_length=2_000)]
-    client_secret: Annotated[
-        str | None, Field(min_length=1, max_length=8_000, description="Named, `secret:NAME`; null: the client has none.")
-    ] = None
-    scopes: Annotated[tuple[_Scope, ...], Field(max_length=50, strict=False, description="Empty: those that the server asks for.")] = ()
+    client_secret: Annotated[str | None, Field(min_length=1, max_length=8_000)] = None
+    """Named, `secret:NAME`; null: the client has none."""
+    scopes: Annotated[tuple[_Scope, ...], Field(max_length=50, strict=False)] = ()
+    """Empty: those that the server asks for."""
     grant: Annotated[McpGrant, Field(strict=False)] = McpGrant.AUTHORIZATION_CODE
-    issuer: Annotated[
-        str | None,
-        Field(
-            max_length=2_000,
-            description="The authorization server that gave them out: no other is shown them. Null: any that the server names.",
-        ),
-    ] = None
+    issuer: Annotated[str | None, Field(max_length=2_000)] = None
+    """The authorization server that gave them out: no other is shown them. Null: any that the server names."""

@@ -53,29 +53,27 @@ def _transport(said: object) -> object:
 class McpServerSpec(Contract):
     """Where a server is and what it is given, in the form of clients' files. Keys in `env` and `headers` are named: `secret:NAME`."""
 
-    type: Annotated[
-        Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None,
-        Field(description="Null: it follows from `url` or `command`."),
-    ] = None
-    url: Annotated[str | None, Field(max_length=2_000, description="Where it is, with its path; null: it is started here.")] = None
-    command: Annotated[
-        str | None, Field(min_length=1, max_length=1_000, description="The program that it is; `uvx` and `npx` name a package.")
-    ] = None
+    type: Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None = None
+    """Null: it follows from `url` or `command`."""
+    url: Annotated[str | None, Field(max_length=2_000)] = None
+    """Where it is, with its path; null: it is started here."""
+    command: Annotated[str | None, Field(min_length=1, max_length=1_000)] = None
+    """The program that it is; `uvx` and `npx` name a package."""
     args: Annotated[tuple[Annotated[str, Field(max_length=4_000)], ...], Field(max_length=100, strict=False)] = ()
     env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
     headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
-    oauth: Annotated[
-        McpOAuth | None,
-        Field(description="The client that logs in at a `url`; null: the service registers itself where a login is wanted."),
-    ] = None
-    prefix: Annotated[
-        str | None,
-        Field(pattern=PREFIX_PATTERN, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does."),
-    ] = None
-    trusted: Annotated[bool, Field(description="What it says of side effects and repeating is believed.")] = False
-    allow_hosts: Annotated[_Rights, Field(description="Hosts that one which is started here may reach.")] = ()
-    allow_read: Annotated[_Rights, Field(description="Folders of the machine that it may read, of those that the policy names.")] = ()
-    allow_write: Annotated[_Rights, Field(description="Folders of the machine that it may write, of those that the policy names.")] = ()
+    oauth: McpOAuth | None = None
+    """The client that logs in at a `url`; null: the service registers itself where a login is wanted."""
+    prefix: Annotated[str | None, Field(pattern=PREFIX_PATTERN, max_length=64)] = None
+    """Begins the ids of its tools; null: the name; empty: nothing does."""
+    trusted: bool = False
+    """What it says of side effects and repeating is believed."""
+    allow_hosts: _Rights = ()
+    """Hosts that one which is started here may reach."""
+    allow_read: _Rights = ()
+    """Folders of the machine that it may read, of those that the policy names."""
+    allow_write: _Rights = ()
+    """Folders of the machine that it may write, of those that the policy names."""
 
 
 class WaitingVersion(Contract):
@@ -83,9 +81,8 @@ class WaitingVersion(Contract):
 
     tool_id: ToolId
     version: str
-    is_new: Annotated[bool, Field(description="The server did not list the tool when it was added; no version of it can be called.")] = (
-        False
-    )
+    is_new: bool = False
+    """The server did not list the tool when it was added; no version of it can be called."""
 
 
 class McpServer(Contract):
@@ -93,21 +90,29 @@ class McpServer(Contract):
 
     name: McpServerName
     spec: McpServerSpec
-    from_file: Annotated[bool, Field(description="It stands in `mcp.json`; else it was registered.")] = False
+    from_file: bool = False
+    """It stands in `mcp.json`; else it was registered."""
     tool_ids: tuple[ToolId, ...] = ()
-    left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of its tools that are none here.")] = ()
+    left_out: tuple[LeftOutTool, ...] = ()
+    """At most 50 of its tools that are none here."""
     left_out_total: int = 0
-    waiting: Annotated[
-        tuple[WaitingVersion, ...], Field(description="Changed definitions and new tools, for the operator to activate.")
-    ] = ()
-    gone: Annotated[tuple[ToolId, ...], Field(description="Tools that it does not list any more; they are `unavailable`.")] = ()
+    waiting: tuple[WaitingVersion, ...] = ()
+    """Changed definitions and new tools, for the operator to activate."""
+    gone: tuple[ToolId, ...] = ()
+    """Tools that it does not list any more; they are `unavailable`."""
     registered_at: datetime
-    refreshed_at: Annotated[datetime | None, Field(description="When it was asked last with success; null: never.")] = None
-    attempted_at: Annotated[datetime | None, Field(description="When it was asked last; null: never yet.")] = None
-    error: Annotated[str, Field(description="Why the last look at it failed; empty: it did not. Its tools stay.")] = ""
-    login_required: Annotated[bool, Field(description="Its tools cannot be called, or not all, until a person logs in there.")] = False
-    login_url: Annotated[str | None, Field(description="To be opened in a browser; null: no login is under way.")] = None
-    login_until: Annotated[datetime | None, Field(description="Until when `login_url` is good.")] = None
+    refreshed_at: datetime | None = None
+    """When it was asked last with success; null: never."""
+    attempted_at: datetime | None = None
+    """When it was asked last; null: never yet."""
+    error: str = ""
+    """Why the last look at it failed; empty: it did not. Its tools stay."""
+    login_required: bool = False
+    """Its tools cannot be called, or not all, until a person logs in there."""
+    login_url: str | None = None
+    """To be opened in a browser; null: no login is under way."""
+    login_until: datetime | None = None
+    """Until when `login_url` is good."""
 
 
 class McpServers(Contract):

@@ -17,7 +17,8 @@ class CreateToolRequest(Contract):
     """A tool that is to be made, or mended. The same key of the same caller again is the same task."""
 
     spec: TaskSpec
-    description: Annotated[str, Field(description="What is wanted, in words; stands in where the specification has none.")] = ""
+    description: str = ""
+    """What is wanted, in words; stands in where the specification has none."""
     caller: Caller = Caller()
     idempotency_key: IdempotencyKey | None = None
 

@@ -1,9 +1,8 @@
 """Inputs that a tool's version is not asked any more, because they end its process."""
 
 from datetime import datetime
-from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -17,9 +16,12 @@ class QuarantinedInput(Contract):
     tool_id: ToolId
     version: str
     input: str
-    params: Annotated[dict[str, JsonValue] | None, Field(description="As in the record of a call; null: too large to be kept.")] = None
-    crashes: Annotated[int, Field(description="How often they ended the process, as far as is known.")]
-    error: Annotated[str, Field(description="How it ended the last time.")]
+    params: dict[str, JsonValue] | None = None
+    """As in the record of a call; null: too large to be kept."""
+    crashes: int
+    """How often they ended the process, as far as is known."""
+    error: str
+    """How it ended the last time."""
     call_ids: tuple[str, ...] = ()
     quarantined_at: datetime
 

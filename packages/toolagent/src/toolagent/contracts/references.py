@@ -1,9 +1,5 @@
 """Large results: what stands in a result instead of them."""
 
-from typing import Annotated
-
-from pydantic import Field
-
 from toolagent.contracts.contract import Contract
 
 __all__ = ["ResultReference"]
@@ -12,9 +8,11 @@ __all__ = ["ResultReference"]
 class ResultReference(Contract):
     """Stands in `ToolResult.result` when `is_reference` is set. `size` is in bytes of JSON."""
 
-    file: Annotated[str, Field(description="Path of the whole result at the front door: `/files/{file_id}`.")]
+    file: str
+    """Path of the whole result at the front door: `/files/{file_id}`."""
     file_id: str
     media_type: str = "application/json"
     size: int
     sha256: str
-    preview: Annotated[str, Field(description="How the JSON begins.")]
+    preview: str
+    """How the JSON begins."""

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter, field_validator
+from pydantic import AfterValidator, Field, JsonValue, NonNegativeFloat, StringConstraints, TypeAdapter, field_validator
 from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
@@ -63,10 +63,12 @@ class Example(Contract):
 class MakeLimits(Contract):
     """What a task may take; what is not given is the service's setting, and no limit goes above that. Times are in seconds."""
 
-    turns: Annotated[int | None, Field(ge=1, le=1_000, description="Turns of the model.")] = None
+    turns: Annotated[int | None, Field(ge=1, le=1_000)] = None
+    """Turns of the model."""
     wall_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
-    tokens: Annotated[int | None, Field(ge=1, description="All that the model reads and writes, cached or not.")] = None
-    cost_usd: Annotated[float | None, Field(ge=0)] = None
+    tokens: Annotated[int | None, Field(ge=1)] = None
+    """All that the model reads and writes, cached or not."""
+    cost_usd: NonNegativeFloat | None = None
 
 
 def _of_bounded_size(examples: tuple[Example, ...]) -> tuple[Example, ...]:
@@ -90,24 +92,20 @@ class GithubDeploy(_Spec):
     tool_name: ToolId
     runtime: MakeRuntime | None = None
     description: Annotated[str, Field(max_length=LONGEST_WORDS)] = ""
-    ref: Annotated[str | None, Field(min_length=1, max_length=200, pattern=REF_PATTERN, description="A branch, a tag or a commit.")] = None
-    path: Annotated[str | None, Field(min_length=1, max_length=500, description="The folder of the repository that is meant.")] = None
-    env: Annotated[
-        dict[EnvironmentName, Annotated[str, Field(max_length=32_768)]],
-        Field(max_length=100, description="Variables that the tool runs with: texts, or `secret:NAME`."),
-    ] = {}
-    hosts: Annotated[tuple[str, ...], Field(max_length=50, description="Hosts that the tool may reach, as in a manifest.")] = ()
-    operations: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
-        Field(max_length=200, description="The operations, commands or tags that are wanted, `*` for any letters; empty: all."),
-    ] = ()
-    probe: Annotated[
-        Literal["none", "safe", "full"],
-        Field(description="Made-up input for a server that is not ours: none, what its document calls safe, or all."),
-    ] = "safe"
-    server_url: Annotated[
-        str | None, Field(max_length=2_000, pattern=r"^https?://", description="Where an OpenAPI document of the repository is served.")
-    ] = None
+    ref: Annotated[str | None, Field(min_length=1, max_length=200, pattern=REF_PATTERN)] = None
+    """A branch, a tag or a commit."""
+    path: Annotated[str | None, Field(min_length=1, max_length=500)] = None
+    """The folder of the repository that is meant."""
+    env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=32_768)]], Field(max_length=100)] = {}
+    """Variables that the tool runs with: texts, or `secret:NAME`."""
+    hosts: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+    """Hosts that the tool may reach, as in a manifest."""
+    operations: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=200)] = ()
+    """The operations, commands or tags that are wanted, `*` for any letters; empty: all."""
+    probe: Literal["none", "safe", "full"] = "safe"
+    """Made-up input for a server that is not ours: none, what its document calls safe, or all."""
+    server_url: Annotated[str | None, Field(max_length=2_000, pattern=r"^https?://")] = None
+    """Where an OpenAPI document of the repository is served."""
 
     @field_validator("env")
     @classmethod

@@ -2,9 +2,6 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.batches import BatchedCall
 from toolagent.contracts.callbacks import CallbackView
@@ -32,5 +29,7 @@ class TaskView(Contract):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     result: ToolResult | None = None
-    calls: Annotated[tuple[BatchedCall, ...], Field(description="Of a batch: its calls; `/tasks/{call_id}` has the result of each.")] = ()
-    callback: Annotated[CallbackView | None, Field(description="Where a `callback_url` was given: how far the delivery is.")] = None
+    calls: tuple[BatchedCall, ...] = ()
+    """Of a batch: its calls; `/tasks/{call_id}` has the result of each."""
+    callback: CallbackView | None = None
+    """Where a `callback_url` was given: how far the delivery is."""

@@ -1,9 +1,6 @@
 """The versions of a tool."""
 
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Evidence
@@ -20,7 +17,8 @@ class ToolVersion(Contract):
     status: ToolStatus
     is_active: bool
     created_at: datetime
-    evidence: Annotated[Evidence | None, Field(description="Why it may be called; of versions that a task made.")] = None
+    evidence: Evidence | None = None
+    """Why it may be called; of versions that a task made."""
 
 
 class ToolVersions(Contract):

@@ -19,26 +19,29 @@ class DockerSource(HttpSource, PackedSource):
     type: Literal["docker"] = "docker"
     container_id: str | None = None
     image: str | None = None
-    dockerfile: Annotated[str | None, Field(description="Path of the Dockerfile in `host_dir`.")] = None
-    host_dir: Annotated[str | None, Field(description="Folder it is built in, relative to the data folder.")] = None
-    content: Annotated[
-        str | None, Field(description="That folder's files in the content store, by the id of their archive; set at import.")
-    ] = None
-    internal_port: Annotated[
-        int, Field(ge=0, le=65535, description="Port of the server in the container, on its loopback; 0: what the image exposes, or $PORT.")
-    ] = 0
-    command: Annotated[tuple[str, ...], Field(description="Run in the container instead of the image's own command.")] = ()
+    dockerfile: str | None = None
+    """Path of the Dockerfile in `host_dir`."""
+    host_dir: str | None = None
+    """Folder it is built in, relative to the data folder."""
+    content: str | None = None
+    """That folder's files in the content store, by the id of their archive; set at import."""
+    internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port of the server in the container, on its loopback; 0: what the image exposes, or $PORT."""
+    command: tuple[str, ...] = ()
+    """Run in the container instead of the image's own command."""
     environment: dict[str, str] = {}
     login: Login | None = None
-    volumes: Annotated[
-        dict[str, str],
-        Field(description="Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."),
-    ] = {}
-    mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="`512m`, `2g`.")] = None
-    nano_cpus: Annotated[int | None, Field(ge=1, description="Billionths of a core.")] = None
-    pids_limit: Annotated[int | None, Field(ge=1, description="Processes and threads at once.")] = None
+    volumes: dict[str, str] = {}
+    """Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."""
+    mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$")] = None
+    """`512m`, `2g`."""
+    nano_cpus: Annotated[int | None, Field(ge=1)] = None
+    """Billionths of a core."""
+    pids_limit: Annotated[int | None, Field(ge=1)] = None
+    """Processes and threads at once."""
     use_gpu: bool = False
-    gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
+    gpu_count: Annotated[int, Field(ge=-1)] = -1
+    """-1: all of them."""
     process: SharedProcess = None
 
     @property

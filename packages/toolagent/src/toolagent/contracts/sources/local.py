@@ -17,11 +17,12 @@ class LocalSource(HttpSource, PackedSource):
     mended = ("host_dir", "content", "endpoint_path", "http_method")
 
     type: Literal["local"] = "local"
-    host_dir: Annotated[str, Field(min_length=1, description="Folder of the project, relative to the data folder.")]
-    internal_port: Annotated[int, Field(ge=0, le=65535, description="A fixed port; 0 takes a free one.")] = 0
-    content: Annotated[
-        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
-    ] = None
+    host_dir: Annotated[str, Field(min_length=1)]
+    """Folder of the project, relative to the data folder."""
+    internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """A fixed port; 0 takes a free one."""
+    content: str | None = None
+    """The project's files in the content store, by the id of their archive; set at import."""
     environment: Environment = {}
     login: Login | None = None
     process: SharedProcess = None

@@ -20,14 +20,13 @@ _NO_LOGINS = frozenset(
 class Login(Contract):
     """What a server that we run wants to be shown with each call: the value of one of the variables that it runs with."""
 
-    variable: Annotated[EnvironmentName, Field(description="A name in `environment`; its value is best the name of a secret.")]
+    variable: EnvironmentName
+    """A name in `environment`; its value is best the name of a secret."""
     place: Literal["header", "query", "cookie"] = "header"
-    name: Annotated[str, Field(min_length=1, max_length=100, description="Of the header, the field of the query, or the cookie.")] = (
-        "Authorization"
-    )
-    scheme: Annotated[
-        str, Field(max_length=40, description="Written before the value in a header; `Basic` encodes it, which is then `user:password`.")
-    ] = ""
+    name: Annotated[str, Field(min_length=1, max_length=100)] = "Authorization"
+    """Of the header, the field of the query, or the cookie."""
+    scheme: Annotated[str, Field(max_length=40)] = ""
+    """Written before the value in a header; `Basic` encodes it, which is then `user:password`."""
 
     @model_validator(mode="after")
     def _can_be_sent(self) -> Self:

@@ -37,40 +37,36 @@ class McpSource(PackedSource):
     mended = ("host_dir", "content", "command", "tool_name")
 
     type: Literal["mcp"] = "mcp"
-    tool_name: Annotated[str, Field(min_length=1, description="What the server calls it.")]
-    url: Annotated[
-        Annotated[str, WithoutUser] | None, Field(description="Where the server is, with its path: `https://example.com/mcp`.")
-    ] = None
-    transport: Annotated[
-        Literal["streamable_http", "sse"], Field(description="How `url` is spoken to; `sse` is what servers of before 2025 speak.")
-    ] = "streamable_http"
-    command: Annotated[
-        tuple[str, ...], Field(description="Program and arguments; the program is looked for in the project's environment first.")
-    ] = ()
-    host_dir: Annotated[str | None, Field(min_length=1, description="Folder of the server's project, relative to the data folder.")] = None
-    content: Annotated[
-        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
-    ] = None
-    environment: Annotated[
-        dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
-    ] = {}
-    revision: Annotated[
-        Revision | None,
-        Field(description="The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."),
-    ] = None
+    tool_name: Annotated[str, Field(min_length=1)]
+    """What the server calls it."""
+    url: Annotated[str, WithoutUser] | None = None
+    """Where the server is, with its path: `https://example.com/mcp`."""
+    transport: Literal["streamable_http", "sse"] = "streamable_http"
+    """How `url` is spoken to; `sse` is what servers of before 2025 speak."""
+    command: tuple[str, ...] = ()
+    """Program and arguments; the program is looked for in the project's environment first."""
+    host_dir: Annotated[str | None, Field(min_length=1)] = None
+    """Folder of the server's project, relative to the data folder."""
+    content: str | None = None
+    """The project's files in the content store, by the id of their archive; set at import."""
+    environment: dict[str, str] = {}
+    """Variables of the server that is started; `secret:NAME` as a value is that secret."""
+    revision: Revision | None = None
+    """The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."""
     process: SharedProcess = None
-    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    remote_api_key: SecretName | None = None
+    """The name of a secret, `secret:NAME`; never the key itself."""
     auth_header: HeaderName = "Authorization"
-    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
-    headers: Annotated[
-        dict[HeaderName, str], Field(description="Further headers; `secret:NAME`, also after a scheme, is that secret.")
-    ] = {}
-    oauth: Annotated[McpOAuth | None, Field(description="The client that logs in at a registered server.")] = None
-    only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
-    server: Annotated[
-        str | None,
-        Field(description="The registered server that it is a tool of: its URL may lead where `TOOL_AGENT_MCP_ALLOW` lets servers be."),
-    ] = None
+    auth_scheme: str = "Bearer"
+    """Written before the key; empty sends the key alone."""
+    headers: dict[HeaderName, str] = {}
+    """Further headers; `secret:NAME`, also after a scheme, is that secret."""
+    oauth: McpOAuth | None = None
+    """The client that logs in at a registered server."""
+    only_public: bool = False
+    """Ask it only at public addresses."""
+    server: str | None = None
+    """The registered server that it is a tool of: its URL may lead where `TOOL_AGENT_MCP_ALLOW` lets servers be."""
     hints: McpHints | None = None
 
     @property

@@ -14,12 +14,12 @@ class ScriptSource(Source):
     """A script that reads JSON from stdin and writes JSON to stdout."""
 
     type: Literal["script"] = "script"
-    script_path: Annotated[str, Field(min_length=1, description="Relative to the folder in `content`; without that, to the script root.")]
+    script_path: Annotated[str, Field(min_length=1)]
+    """Relative to the folder in `content`; without that, to the script root."""
     language: ScriptLanguage
     entry_point: str | None = None
-    content: Annotated[
-        str | None, Field(description="The script's folder in the content store, by the id of its archive; set at import.")
-    ] = None
+    content: str | None = None
+    """The script's folder in the content store, by the id of its archive; set at import."""
     environment: Environment = {}
 
     @property

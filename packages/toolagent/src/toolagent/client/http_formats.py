@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from toolagent.client.http_answers import parsed
-from toolagent.client.http_paths import query
 from toolagent.client.http_requests import Requests
 from toolagent.client.http_results import result_of
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError, ToolResult
@@ -79,7 +77,7 @@ class FormatRequests(Requests):
         return tool_id_of(name, self._looked_up)
 
     def _listed(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
-        return parsed(FormattedTools, self._ask("GET", f"/tools{query(format=str(form), namespace=namespace, tag=tag)}"))
+        return self._get(FormattedTools, "tools", format=str(form), namespace=namespace, tag=tag)
 
 
 def _wrong(use: ToolUse, kind: ErrorType, message: str) -> ToolResult:

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import AtLeastOne
 from toolagent_service.contracts.blanks import Blank
 from toolagent_service.contracts.model import Price, Usage
 
@@ -48,16 +49,16 @@ class AgentEnd(StrEnum):
 class AgentLimits(Contract):
     """What an agent may take. Times are in seconds, tokens are all that is read and written, cached or not."""
 
-    turns: Annotated[int, Field(ge=1)] = 100
+    turns: AtLeastOne = 100
     wall_s: PositiveFloat = 3_600.0
-    tokens: Annotated[int, Field(ge=1)] = 10_000_000
+    tokens: AtLeastOne = 10_000_000
     cost_usd: NonNegativeFloat | None = None
     """None: no limit in money."""
     known_usd: NonNegativeFloat | None = None
     """The limit in money of a model without a price: for what it costs under the name that answers."""
-    turn_tokens: Annotated[int, Field(ge=1)] = 16_000
+    turn_tokens: AtLeastOne = 16_000
     """What one turn may write; a model's thinking counts too."""
-    rounds: Annotated[int, Field(ge=1)] = 3
+    rounds: AtLeastOne = 3
     """How often something may be put down, where it is checked."""
     events: Annotated[int, Field(ge=5)] = 4_000
     """Of the history of one run, which another one goes on from: a tenth of what the server allows."""

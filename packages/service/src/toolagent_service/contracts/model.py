@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, NonNegativeFloat
 
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import AtLeastOne
 
 
 class Text(Contract):
@@ -59,7 +60,7 @@ class ModelRequest(Contract):
     system: str
     messages: Annotated[tuple[Message, ...], Field(min_length=1)]
     tools: tuple[ToolOffer, ...] = ()
-    max_tokens: Annotated[int, Field(ge=1)]
+    max_tokens: AtLeastOne
 
 
 class Usage(Contract):
@@ -101,7 +102,7 @@ class Rates(Contract):
 class LongPromptRates(Rates):
     """What holds for a whole turn when it reads more than `over_tokens`, cached or not."""
 
-    over_tokens: Annotated[int, Field(ge=1)]
+    over_tokens: AtLeastOne
 
 
 class Price(Rates):

@@ -11,6 +11,7 @@ from pydantic import JsonValue
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup
 from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.catalog.lifecycles import lifecycle_fault
+from toolagent.core.digests import id_of
 from toolagent_service.groups.sessions import NoSuchFieldError, field_of, the_step
 
 _MOST_MARKS = 1_000
@@ -35,7 +36,7 @@ def parts_of(groups: Iterable[ToolGroup]) -> Mapping[str, tuple[Part, ...]]:
 
 def session_for(group_id: str, *names: JsonValue) -> str:
     """The id of the session that adopts a call, or what a provider runs."""
-    return f"session-{hashlib.sha256(json.dumps([group_id, *names]).encode()).hexdigest()[:40]}"
+    return id_of("session-", group_id, *names)
 
 
 def is_look(part: Part, params: Mapping[str, JsonValue]) -> bool:

@@ -1,7 +1,5 @@
 """Rules of a session: what its calls get, what their results mean for it, and when it ends."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +12,7 @@ from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyPr
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import TOO_LARGE, failed
+from toolagent.core.digests import id_of
 
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
@@ -52,7 +51,7 @@ class NoSuchStepError(ValueError):
 
 def call_id_in(session_id: str, name: str) -> str:
     """Of a call of the session: the same name is the same call, in whatever run of its workflow."""
-    return f"call-{hashlib.sha256(json.dumps([session_id, name]).encode()).hexdigest()[:40]}"
+    return id_of("call-", session_id, name)
 
 
 def run_named(key: str) -> str:

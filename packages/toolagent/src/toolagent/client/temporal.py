@@ -102,9 +102,7 @@ class ToolAgentClient:
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
-            message = (
-                f"Temporal has no workflow {call_id}. If it was made in a lane, the service has its result: GET /tasks/{call_id}."
-            )
+            message = f"Temporal has no workflow {call_id}. If it was made in a lane, the service has its result: GET /tasks/{call_id}."
             raise pending(call_id, message, tool_id) from error
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.identifiers import ToolId, UpToADay
 
 __all__ = [
     "ORIGINAL_TYPE",
@@ -84,7 +84,7 @@ class ToolCall(Contract):
     version: Annotated[str | None, Field(max_length=64)] = None
     """An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."""
     mode: CallMode = CallMode.SYNC
-    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    timeout_s: UpToADay | None = None
     """Seconds the call may take; never more than the tool allows."""
     idempotency_key: IdempotencyKey | None = None
     caller: Caller = Caller()

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, StringConstraints
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import GroupId, ToolId
+from toolagent.contracts.identifiers import AtLeastOne, GroupId, ShortText, ToolId
 
 __all__ = ["GroupLimits", "GroupRole", "GroupStep", "ResultPath", "ToolGroup", "VerifyProbe"]
 
@@ -64,7 +64,7 @@ class GroupLimits(Contract):
     total_timeout_s: Annotated[float | None, Field(gt=0, le=30 * 86_400)] = 86_400.0
     usd_per_hour: NonNegativeFloat = 0.0
     max_usd: PositiveFloat | None = None
-    max_sessions: Annotated[int | None, Field(ge=1)] = None
+    max_sessions: AtLeastOne | None = None
     """How many live at once."""
 
 
@@ -72,7 +72,7 @@ class ToolGroup(Contract):
     """Tools that are used together. With `lifecycle` they live in sessions: launch, run, and a stop that always comes."""
 
     group_id: GroupId
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: ShortText
     description: str = ""
     category: str = "custom"
     tool_ids: tuple[ToolId, ...] = ()

@@ -1,4 +1,4 @@
-"""Names and what they are made of: of tools, groups, calls and files (in columns, URLs, folders, workflow ids), variables and headers."""
+"""Types of fields: ids and names, with their patterns, and bounded texts and numbers."""
 
 from typing import Annotated
 
@@ -13,13 +13,17 @@ __all__ = [
     "SECRET_IN_A_HEADER",
     "SECRET_PATTERN",
     "TOOL_ID_PATTERN",
+    "AtLeastOne",
     "CallId",
     "EnvironmentName",
     "FileId",
     "GroupId",
     "HeaderName",
+    "NonEmpty",
     "SecretName",
+    "ShortText",
     "ToolId",
+    "UpToADay",
 ]
 
 TOOL_ID_PATTERN = r"^([a-z][a-z0-9_-]*:)?[a-z][a-z0-9_-]*$"
@@ -37,6 +41,11 @@ CallId = Annotated[str, StringConstraints(pattern=CALL_ID_PATTERN)]
 FileId = Annotated[str, StringConstraints(pattern=FILE_ID_PATTERN)]
 SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]
 HeaderName = Annotated[str, Field(pattern=HEADER_NAME)]
+NonEmpty = Annotated[str, Field(min_length=1)]
+ShortText = Annotated[str, Field(min_length=1, max_length=200)]
+AtLeastOne = Annotated[int, Field(ge=1)]
+UpToADay = Annotated[float, Field(gt=0, le=86_400)]
+"""Seconds."""
 EnvironmentName = Annotated[str, Field(pattern=ENVIRONMENT_NAME, max_length=128)]
 
 OWNED_VARIABLES = frozenset(

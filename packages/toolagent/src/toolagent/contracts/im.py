@@ -2,11 +2,9 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract, JsonSchema
+from toolagent.contracts.identifiers import ShortText
 
 __all__ = ["ImFunctionListing", "ImFunctionOffer", "ImMessage", "ImType"]
 
@@ -24,20 +22,17 @@ class ImType(StrEnum):
     """Says why a message is refused."""
 
 
-_Name = Annotated[str, Field(min_length=1, max_length=200)]
-
-
 class ImMessage(Contract):
     """An `ack` or `error` has the id of the message it is about, and goes from that message's receiver to its sender."""
 
-    id: _Name
+    id: ShortText
     """Chosen by the sender, who sends the message again under the same id until it is acknowledged or refused."""
-    sender: _Name
+    sender: ShortText
     """Contact id."""
-    receiver: _Name
+    receiver: ShortText
     """Contact id."""
     content: str = ""
-    type: _Name = ImType.CHAT.value
+    type: ShortText = ImType.CHAT.value
     """One of `ImType`; a receiver passes over those that it does not know."""
     sender_chat_id: str | None = None
     """The sender's chat; an answer names it in `receiver_chat_id`."""

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ShortText
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
@@ -268,5 +269,5 @@ class MakeEnd(Contract):
 class Guidance(Contract):
     """What a person says to an agent at work. The same `id` is heard once."""
 
-    id: Annotated[str, Field(min_length=1, max_length=200)]
+    id: ShortText
     text: Annotated[str, Field(min_length=1, max_length=4_000)]

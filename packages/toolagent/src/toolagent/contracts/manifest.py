@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, NonNegativeFloat, StringConstraints
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.identifiers import EnvironmentName, GroupId, ToolId
+from toolagent.contracts.identifiers import AtLeastOne, EnvironmentName, GroupId, ShortText, ToolId, UpToADay
 from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits
 
 __all__ = [
@@ -138,7 +138,7 @@ class ToolManifest(Contract):
     """What a tool is. A tool that does not say what it changes is taken to change everything."""
 
     tool_id: ToolId
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: ShortText
     description: str = ""
     version: SemVer = "1.0.0"
     category: Annotated[str, Field(min_length=1, max_length=64)] = "custom"
@@ -157,7 +157,7 @@ class ToolManifest(Contract):
     examples: tuple[ToolExample, ...] = ()
     idempotent: bool | None = None
     """May be called again with no further effect; unset: when it has no side effects."""
-    timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30.0
+    timeout_s: UpToADay = 30.0
     """Seconds one call may take."""
     test_mode: Annotated[dict[str, JsonValue] | None, Field(min_length=1)] = None
     """Parameters with which a call changes nothing, whatever the others are; unset: there are none."""
@@ -167,7 +167,7 @@ class ToolManifest(Contract):
     """Seconds a result may be served again; 0 never."""
     bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = None
     """Whose slots a call takes; unset: its category's."""
-    concurrency: Annotated[int | None, Field(ge=1)] = None
+    concurrency: AtLeastOne | None = None
     """Calls of this tool at once on one host; unset: no limit of its own."""
     scheduling_mode: SchedulingMode | None = None
     """`hot`: runs before its first call; unset: `cold`, stopped when it is unused."""

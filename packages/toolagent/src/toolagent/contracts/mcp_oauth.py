@@ -6,6 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ShortText
 
 __all__ = ["McpGrant", "McpOAuth"]
 
@@ -19,16 +20,13 @@ class McpGrant(StrEnum):
     """The service logs in as itself."""
 
 
-_Scope = Annotated[str, Field(min_length=1, max_length=200)]
-
-
 class McpOAuth(Contract):
     """A client that the authorization server of an MCP server knows. Without one, the service registers itself there."""
 
     client_id: Annotated[str, Field(min_length=1, max_length=2_000)]
     client_secret: Annotated[str | None, Field(min_length=1, max_length=8_000)] = None
     """Named, `secret:NAME`; null: the client has none."""
-    scopes: Annotated[tuple[_Scope, ...], Field(max_length=50, strict=False)] = ()
+    scopes: Annotated[tuple[ShortText, ...], Field(max_length=50, strict=False)] = ()
     """Empty: those that the server asks for."""
     grant: Annotated[McpGrant, Field(strict=False)] = McpGrant.AUTHORIZATION_CODE
     issuer: Annotated[str | None, Field(max_length=2_000)] = None

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, JsonValue, StringConstraints
 from toolagent.contracts.calls import Caller, IdempotencyKey, ToolCall, ToolError, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.identifiers import CallId, GroupId, ToolId
+from toolagent.contracts.identifiers import CallId, GroupId, ToolId, UpToADay
 
 __all__ = [
     "SESSION_ID_PATTERN",
@@ -26,7 +26,7 @@ __all__ = [
 
 SESSION_ID_PATTERN = r"^session-[A-Za-z0-9_-]{8,64}$"
 SessionId = Annotated[str, StringConstraints(pattern=SESSION_ID_PATTERN)]
-LeaseSeconds = Annotated[float, Field(gt=0, le=86_400)]
+LeaseSeconds = UpToADay
 """How long a session goes on without being used or renewed."""
 
 
@@ -63,7 +63,7 @@ class SessionRun(Contract):
     tool_id: ToolId | None = None
     params: dict[str, JsonValue] = {}
     key: IdempotencyKey | None = None
-    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    timeout_s: UpToADay | None = None
 
 
 class AdoptedCall(Contract):

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, JsonValue, NonNegativeFloat, StringC
 from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_PATTERN, EnvironmentName, ToolId
+from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_PATTERN, AtLeastOne, EnvironmentName, ShortText, ToolId, UpToADay
 
 __all__ = [
     "LONGEST_WORDS",
@@ -65,8 +65,8 @@ class MakeLimits(Contract):
 
     turns: Annotated[int | None, Field(ge=1, le=1_000)] = None
     """Turns of the model."""
-    wall_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
-    tokens: Annotated[int | None, Field(ge=1)] = None
+    wall_s: UpToADay | None = None
+    tokens: AtLeastOne | None = None
     """All that the model reads and writes, cached or not."""
     cost_usd: NonNegativeFloat | None = None
 
@@ -100,7 +100,7 @@ class GithubDeploy(_Spec):
     """Variables that the tool runs with: texts, or `secret:NAME`."""
     hosts: Annotated[tuple[str, ...], Field(max_length=50)] = ()
     """Hosts that the tool may reach, as in a manifest."""
-    operations: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=200)], ...], Field(max_length=200)] = ()
+    operations: Annotated[tuple[ShortText, ...], Field(max_length=200)] = ()
     """The operations, commands or tags that are wanted, `*` for any letters; empty: all."""
     probe: Literal["none", "safe", "full"] = "safe"
     """Made-up input for a server that is not ours: none, what its document calls safe, or all."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, NonNegativeFloat
 
 from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
-from toolagent.contracts.identifiers import FileId, GroupId, ToolId
+from toolagent.contracts.identifiers import AtLeastOne, FileId, GroupId, NonEmpty, ShortText, ToolId
 from toolagent.contracts.manifest import (
     PermissionClass,
     SchedulingMode,
@@ -59,8 +59,8 @@ class ServiceMethod(Contract):
     model_config = _AS_WRITTEN
 
     type: Literal["service-method"]
-    service_name: Annotated[str, Field(min_length=1, max_length=200)]
-    method_name: Annotated[str, Field(min_length=1, max_length=200)]
+    service_name: ShortText
+    method_name: ShortText
 
 
 ToolHandler = Annotated[ExternalScript | ServiceMethod, Field(discriminator="type")]
@@ -73,8 +73,8 @@ class ToolFile(Contract):
 
     tool_id: ToolId
     """`namespace:tool-name`: `core:…`, `vendor:…`, `custom:…`."""
-    display_name: Annotated[str, Field(min_length=1, max_length=200)]
-    description: Annotated[str, Field(min_length=1)]
+    display_name: ShortText
+    description: NonEmpty
     """What the tool does and what it is for, in words a model understands."""
     version: Version
     handler: ToolHandler
@@ -105,7 +105,7 @@ class ToolFile(Contract):
     """Seconds a result may be served again."""
     bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = None
     """Whose slots a call takes."""
-    concurrency: Annotated[int | None, Field(ge=1)] = None
+    concurrency: AtLeastOne | None = None
     """Calls at once on one host."""
     scheduling_mode: SchedulingMode | None = None
     """`hot`: it is ready before its first call; unset: `cold`."""

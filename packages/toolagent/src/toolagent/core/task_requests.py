@@ -13,6 +13,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES, BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
+from toolagent.core.digests import digest_of
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.suggestions import nearest
 
@@ -153,7 +154,7 @@ def subject_of(spec: Spec) -> str:
 
 def request_key(caller_id: str | None, key: str | None) -> str:
     """The stored form of an idempotency key, different for each caller. Empty without a key."""
-    return "" if key is None else hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()
+    return "" if key is None else digest_of(caller_id, key)
 
 
 def task_id_for(spec: Spec, key: str, attempt: int) -> str:

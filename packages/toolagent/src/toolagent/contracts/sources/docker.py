@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import AtLeastOne
 from toolagent.contracts.sources.login import Login
 from toolagent.contracts.sources.source import HttpSource, PackedSource, SharedProcess, Traits
 
@@ -35,9 +36,9 @@ class DockerSource(HttpSource, PackedSource):
     """Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."""
     mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$")] = None
     """`512m`, `2g`."""
-    nano_cpus: Annotated[int | None, Field(ge=1)] = None
+    nano_cpus: AtLeastOne | None = None
     """Billionths of a core."""
-    pids_limit: Annotated[int | None, Field(ge=1)] = None
+    pids_limit: AtLeastOne | None = None
     """Processes and threads at once."""
     use_gpu: bool = False
     gpu_count: Annotated[int, Field(ge=-1)] = -1

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import NonEmpty
 from toolagent.contracts.sources.login import Login
 from toolagent.contracts.sources.source import Environment, HttpSource, PackedSource, ScriptLanguage, SharedProcess, Traits
 
@@ -17,7 +18,7 @@ class LocalSource(HttpSource, PackedSource):
     mended = ("host_dir", "content", "endpoint_path", "http_method")
 
     type: Literal["local"] = "local"
-    host_dir: Annotated[str, Field(min_length=1)]
+    host_dir: NonEmpty
     """Folder of the project, relative to the data folder."""
     internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """A fixed port; 0 takes a free one."""

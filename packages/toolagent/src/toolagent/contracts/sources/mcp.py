@@ -6,7 +6,7 @@ from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import HeaderName, SecretName
+from toolagent.contracts.identifiers import HeaderName, NonEmpty, SecretName
 from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
@@ -37,7 +37,7 @@ class McpSource(PackedSource):
     mended = ("host_dir", "content", "command", "tool_name")
 
     type: Literal["mcp"] = "mcp"
-    tool_name: Annotated[str, Field(min_length=1)]
+    tool_name: NonEmpty
     """What the server calls it."""
     url: Annotated[str, WithoutUser] | None = None
     """Where the server is, with its path: `https://example.com/mcp`."""

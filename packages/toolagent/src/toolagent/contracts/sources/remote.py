@@ -6,7 +6,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import SecretName
+from toolagent.contracts.identifiers import NonEmpty, SecretName
 from toolagent.contracts.sources.source import HttpSource, Traits, WithoutUser
 
 __all__ = ["Envelope", "RemoteSource"]
@@ -15,11 +15,11 @@ __all__ = ["Envelope", "RemoteSource"]
 class Envelope(Contract):
     """How parameters and result are wrapped where one path serves many tools."""
 
-    params_field: Annotated[str, Field(min_length=1)]
+    params_field: NonEmpty
     """The field of the body that the parameters are in."""
     fixed: dict[str, JsonValue] = {}
     """What stands beside it, the same for each call."""
-    result_field: Annotated[str, Field(min_length=1)]
+    result_field: NonEmpty
     """The field of the answer that is the result."""
 
 

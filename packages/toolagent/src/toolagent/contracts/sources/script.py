@@ -1,10 +1,9 @@
 """A script."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import NonEmpty
 from toolagent.contracts.sources.source import Environment, ScriptLanguage, Source, Traits
 
 __all__ = ["ScriptSource"]
@@ -14,7 +13,7 @@ class ScriptSource(Source):
     """A script that reads JSON from stdin and writes JSON to stdout."""
 
     type: Literal["script"] = "script"
-    script_path: Annotated[str, Field(min_length=1)]
+    script_path: NonEmpty
     """Relative to the folder in `content`; without that, to the script root."""
     language: ScriptLanguage
     entry_point: str | None = None

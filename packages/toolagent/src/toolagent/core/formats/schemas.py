@@ -1,14 +1,17 @@
 """Schemas of parameters as vendors take them: an object at the top, and no choice between schemas there."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pydantic import JsonValue
 
 from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.json_paths import referenced
+from toolagent.core.parameter_schemas import properties_of
 from toolagent.core.schemas import FOLLOWED
 
-__all__ = ["UnsuitableTool", "is_object_schema", "object_schema", "plain_object_schema", "without_formats"]
+__all__ = ["UnsuitableTool", "described", "is_object_schema", "object_schema", "plain_object_schema", "without_formats"]
 
 _CHOICES = ("anyOf", "oneOf", "allOf", "not", "enum", "if", "then", "else")
 """Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that mean nothing without such a one."""
@@ -86,12 +89,18 @@ def plain_object_schema(schema: JsonSchema) -> tuple[JsonSchema, str]:
     """
     top = object_schema(_followed(schema))
     left_out: JsonSchema = {key: top[key] for key in _CHOICES if key in top}
-    properties = dict(_properties(top))
+    properties = dict(properties_of(top))
     for branch in _branches(schema, left_out):
-        properties = {**_properties(branch), **properties}
+        properties = {**properties_of(branch), **properties}
     plain: JsonSchema = {**{key: value for key, value in top.items() if key not in _CHOICES}, "properties": properties}
     words = f"The arguments must also fit: {json.dumps(left_out, ensure_ascii=False)}" if left_out else ""
     return plain, words
+
+
+def described(manifest: ToolManifest) -> tuple[JsonSchema, str]:
+    """The plain schema of the parameters of a tool, and its description, which says in words what the schema leaves out."""
+    schema, words = plain_object_schema(manifest.input_schema)
+    return schema, "\n\n".join(part for part in (manifest.description or manifest.name, words) if part)
 
 
 def _followed(schema: JsonSchema) -> JsonSchema:
@@ -100,17 +109,11 @@ def _followed(schema: JsonSchema) -> JsonSchema:
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
-        schema = {**_named(schema, reference), **{key: value for key, value in schema.items() if key != "$ref"}}
+        found = referenced(schema, reference)
+        if not isinstance(found, dict):
+            raise UnsuitableTool(f"the reference {reference} at the top of its input_schema leads nowhere")
+        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
     raise UnsuitableTool("the references at the top of its input_schema lead in a circle")
-
-
-def _named(root: JsonSchema, reference: str) -> JsonSchema:
-    found: JsonValue = root
-    for step in reference.removeprefix("#").split("/")[1:]:
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or found is root:
-        raise UnsuitableTool(f"the reference {reference} at the top of its input_schema leads nowhere")
-    return found
 
 
 def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Iterator[JsonSchema]:
@@ -124,8 +127,3 @@ def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Ite
                 whole = _followed({**{name: root[name] for name in ("$defs", "definitions") if name in root}, **branch})
                 yield whole
                 yield from _branches(root, whole, depth - 1)
-
-
-def _properties(schema: JsonSchema) -> Mapping[str, JsonValue]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}

@@ -113,7 +113,7 @@ class BuildOutcome(Contract):
     reason: str = ""
     told: Blank = None
     left_out: tuple[str, ...] = ()
-    """What could have been a tool too, each with why it is none."""
+    """Other possible tools, each with the reason why it is left out."""
 
     @property
     def why(self) -> str:

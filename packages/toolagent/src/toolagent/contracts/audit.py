@@ -1,4 +1,4 @@
-"""What a sandboxed program did, for those who have to look into it later."""
+"""The audit log: what sandboxed programs did."""
 
 from datetime import datetime
 from typing import Literal
@@ -13,11 +13,11 @@ __all__ = ["AuditEntry", "AuditPage"]
 
 
 class AuditEntry(Contract):
-    """One run. Parameters and command come masked and cut; `at` is when it began, `duration_s` is in seconds."""
+    """One run. Parameters and command are masked and cut; `at` is its start, `duration_s` is in seconds."""
 
     at: datetime
     action: Literal["call", "start", "build"]
-    """A call, the start of a tool that stays, or an environment."""
+    """A call, the start of a tool that stays up, or the build of an environment."""
     tool_id: str
     version: str = ""
     call_id: str = ""
@@ -27,11 +27,11 @@ class AuditEntry(Contract):
     command: tuple[str, ...] = ()
     sandbox: SandboxAccount | None = None
     installs: tuple[str, ...] = ()
-    """What was installed for it, as `name==version` or the lock's name."""
+    """Packages that were installed for it, as `name==version`, or the name of the lock."""
     advisories: tuple[str, ...] = ()
-    """Known vulnerabilities of what it depends on."""
+    """Known vulnerabilities of its dependencies."""
     refusals: tuple[str, ...] = ()
-    """What the proxy did not let through, as `host:port: reason`."""
+    """Connections that the proxy refused, as `host:port: reason`."""
     truncated: tuple[str, ...] = ()
     """Outputs that were cut: `stdout`, `stderr`."""
     duration_s: float = 0.0
@@ -42,9 +42,9 @@ class AuditEntry(Contract):
 
 
 class AuditPage(Contract):
-    """The newest entries first, of the host that answers.
+    """Entries of the host that answers, the newest first.
 
-    `more`: there are older ones that were not looked at. `unreadable`: lines of the log that are none of ours, or were torn by a crash.
+    `more`: older entries were not read. `unreadable`: lines of the log that are not entries, or were cut off by a crash.
     """
 
     entries: tuple[AuditEntry, ...]

@@ -1,4 +1,4 @@
-"""Tables of tools on other hosts, and whose tools are found and called here."""
+"""External tool tables: lists of tools on other hosts, which are found and called here."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -14,11 +14,11 @@ __all__ = ["TABLE_PATTERN", "ExternalTable", "ExternalTables", "LeftOutTool", "R
 TABLE_PATTERN = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 
 TableSource = Annotated[str, StringConstraints(pattern=TABLE_PATTERN, max_length=40)]
-"""What a table is called here; the ids of its tools begin with it. No two of them share the name of a secret."""
+"""The name of a table here. The ids of its tools begin with it. No two tables share the name of a secret."""
 
 
 class TableForm(StrEnum):
-    """What a table's URL answers with."""
+    """The form of a table."""
 
     TOOL_AGENT = "tool_agent"
     """The list of another Tool Agent, `GET /tools`."""
@@ -29,33 +29,33 @@ class TableForm(StrEnum):
 
 
 class LeftOutTool(Contract):
-    """An entry of a table that is no tool here, or not all of it."""
+    """An entry of a table that did not become a tool, or not completely."""
 
     entry: str
-    """What the table calls it, or where it stands."""
+    """Its name in the table, or its place."""
     reason: str
 
 
 class ExternalTable(Contract):
-    """A table, and how its last fetch ended."""
+    """A table, and the outcome of its last fetch."""
 
     source: TableSource
     tools_url: str
     api_key: SecretName | None = None
-    """The name of the secret that its key is kept as; null: it has none."""
+    """The name of the secret with its key; null without a key."""
     form: TableForm
     tools: int = 0
-    """How many of its tools are in the catalog."""
+    """Number of its tools in the catalog."""
     left_out: tuple[LeftOutTool, ...] = ()
     """At most 50 of them."""
     left_out_total: int = 0
     registered_at: datetime
     refreshed_at: datetime
-    """When it was fetched last with success: its tools are as of then."""
+    """The last successful fetch. The tools are as of then."""
     attempted_at: datetime
-    """When it was asked last."""
+    """The last attempt to fetch it."""
     error: str = ""
-    """Why the last fetch failed; empty: it did not. The tools of the one before stay."""
+    """Why the last fetch failed; empty if it succeeded. After a failure, the tools of the fetch before stay."""
 
 
 class ExternalTables(Contract):
@@ -65,7 +65,7 @@ class ExternalTables(Contract):
 
 
 class RemovedTable(Contract):
-    """A table that is not here any more, and how many tools went with it."""
+    """A removed table, and the number of tools that were removed with it."""
 
     source: TableSource
     tools: int

@@ -1,4 +1,4 @@
-"""Tools in the forms of others, and under which name each is known there."""
+"""Tools in the forms of vendors, with their names there."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ __all__ = ["FormattedTools", "ToolFormat"]
 
 
 class ToolFormat(StrEnum):
-    """Whose form."""
+    """The form of a vendor or a protocol."""
 
     OPENAI = "openai"
     """Function tools of chat completions."""
@@ -19,14 +19,14 @@ class ToolFormat(StrEnum):
     ANTHROPIC = "anthropic"
     """Client tools of messages."""
     MCP = "mcp"
-    """What an MCP server lists."""
+    """The tools of an MCP server."""
 
 
 class FormattedTools(Contract):
-    """The tools that can be called, each as the vendor takes it: `tools` goes into a request as it is."""
+    """The callable tools in the form of a vendor: `tools` goes into a request unchanged."""
 
     tools: tuple[dict[str, JsonValue], ...]
     names: dict[str, str]
-    """Tool ids, by the names under which the tools are listed."""
+    """Tool ids by the names in `tools`."""
     left_out: dict[str, str] = {}
-    """Why a tool is not among them, by its id: the vendor does not take it."""
+    """Tools that the vendor does not accept, by id, with the reason."""

@@ -8,11 +8,11 @@ __all__ = ["Host", "HostDrain", "HostListing"]
 
 
 class Host(Contract):
-    """One host, as the database last heard of it. Times are by the clock of the database."""
+    """One host, as of its last heartbeat. Times are by the clock of the database."""
 
     host: str
     instance: str
-    """Of this life of its process."""
+    """The id of its running process."""
     origin: str
     """Machine and state directory."""
     buckets: dict[str, int] = {}
@@ -20,13 +20,13 @@ class Host(Contract):
     seen_at: datetime
     is_alive: bool = True
     draining_since: datetime | None = None
-    """It takes no new calls since then; null: it does."""
+    """Since when it takes no new calls; null if it takes calls."""
     calls: dict[str, int] = {}
-    """Under way by bucket, as of `seen_at`."""
+    """Running calls by bucket, as of `seen_at`."""
     tools: int = 0
-    """That are up on it."""
+    """Tools that are up on it."""
     sessions: int = 0
-    """Of groups, that live on it and have not ended."""
+    """Open sessions of groups on it."""
 
 
 class HostListing(Contract):
@@ -36,17 +36,17 @@ class HostListing(Contract):
 
 
 class HostDrain(Contract):
-    """How far a host has drained. Its own counts are as of its last heartbeat."""
+    """How far a host has drained. The counts are as of its last heartbeat."""
 
     host: Host
     calls: int
-    """Under way."""
+    """Running calls."""
     tools: int
-    """Still up."""
+    """Tools that are still up."""
     sessions: int
-    """Whose tools are on it: they stay up until these have ended."""
+    """Sessions whose tools are on it. The tools stay up until these have ended."""
     tasks: int
     """Tasks on it that make or repair tools."""
     is_drained: bool
-    """It drains, and nothing is left: it may be stopped."""
+    """It drains, and nothing is left, so it can be stopped."""
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What the front door answers over HTTP, for it and for its clients."""
+"""Answers of the front door over HTTP."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class LoopPause(Contract):
-    """The longest time in the last `window_s` seconds in which the process answered nobody, and when it was over."""
+    """The longest pause of the event loop in the last `window_s` seconds, and when it ended."""
 
     longest_pause_s: float = 0.0
     at: datetime | None = None
@@ -54,18 +54,18 @@ class LoopPause(Contract):
 
 
 class Health(Contract):
-    """Each check is `ok` or the reason why not; `docker` is needed by docker tools alone, and leaves the status as it is."""
+    """Each check is `ok` or a reason. `docker` does not affect the status, because only docker tools need it."""
 
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]
     loop: LoopPause | None = None
-    """How long the event loop of the front door's process has stood still."""
+    """Pauses of the event loop of the front door's process."""
     lane: LaneCounts | None = None
-    """What the lane of this front door has done; null where lanes are off."""
+    """Counts of the lane of this front door; null if lanes are off."""
 
 
 class RuntimeCount(Contract):
-    """One of the three backend runtimes, and how many tools it has."""
+    """A backend runtime and its number of tools."""
 
     backend_runtime: BackendRuntime
     name: str
@@ -86,11 +86,11 @@ class ListedTool(Contract):
     version: str
     tags: tuple[str, ...]
     external_source: str | None = None
-    """The external tool table that it comes from; null: it is one of ours."""
+    """The external tool table that it comes from; null for our own tools."""
 
 
 class ToolListing(Contract):
-    """All tools there are, and what of the catalog could not be used."""
+    """All tools, and faults of the catalog."""
 
     backend_runtimes: tuple[RuntimeCount, ...]
     groups: tuple[ToolGroup, ...]
@@ -99,20 +99,20 @@ class ToolListing(Contract):
 
 
 class ToolDetail(ToolManifest):
-    """A tool, where it can be run from and how it runs now."""
+    """A tool, its sources and its running state."""
 
     sources: tuple[ToolSource, ...]
     route: ToolRoute
 
 
 class ToolStates(Contract):
-    """How each tool runs; a tool that runs on several hosts has one entry for each."""
+    """The running state of each tool. A tool that runs on several hosts has one entry for each."""
 
     tools: tuple[ToolRoute, ...]
 
 
 class Parameter(Contract):
-    """One parameter of a tool; `type` lists its JSON types, `any` when the schema does not say."""
+    """One parameter of a tool. `type` lists its JSON types; `any` if the schema has none."""
 
     name: str
     type: str
@@ -121,7 +121,7 @@ class Parameter(Contract):
 
 
 class FoundTool(Contract):
-    """A tool as a search shows it. What its source or its state does not have is null."""
+    """A tool in the results of a search. Fields that its source or state lacks are null."""
 
     tool_id: str
     name: str
@@ -137,16 +137,16 @@ class FoundTool(Contract):
     http_method: HttpMethod | None
     state: RunState
     port: int | None
-    """Null where it answers on none: a sandboxed tool is reached by its `endpoint` alone."""
+    """Null if it has none: a sandboxed tool is reached by its `endpoint` alone."""
     pid: int | None
     version: str = ""
     endpoint: str | None = None
     external_source: str | None = None
-    """The external tool table that it comes from; null: it is one of ours."""
+    """The external tool table that it comes from; null for our own tools."""
 
 
 class Matches(Contract):
-    """What a search found, the best first; `total` before the limit."""
+    """The results of a search, the best first. `total` is without the limit."""
 
     tools: tuple[FoundTool, ...]
     total: int
@@ -160,21 +160,21 @@ class SearchDetail(StrEnum):
 
 
 class BriefTool(Contract):
-    """What tells a tool from others: a line in a model's context."""
+    """A tool as one line in the context of a model."""
 
     tool_id: str
     name: str
     description: str
-    """Its first 200 signs."""
+    """Its first 200 characters."""
     category: str
     params: tuple[str, ...]
-    """Their names; those that are required first, the others with a `?`."""
+    """Names of its parameters: required ones first, the others with a `?`."""
     external_source: str | None = None
-    """The external tool table that it comes from; null: it is one of ours."""
+    """The external tool table that it comes from; null for our own tools."""
 
 
 class BriefMatches(Contract):
-    """What a search found, in short."""
+    """The results of a search, in short."""
 
     tools: tuple[BriefTool, ...]
     total: int
@@ -189,14 +189,14 @@ class Selection(Contract):
 
 
 class TaskAccepted(Contract):
-    """The call goes on; ask for it under this id."""
+    """The call runs. Ask for it under this id."""
 
     task_id: str
     status: TaskState
 
 
 class Task(TaskView):
-    """How far a task is, and what has happened in it."""
+    """The state of a task, and its events."""
 
     events: tuple[Event, ...] = ()
 
@@ -229,7 +229,7 @@ class SessionListing(Contract):
 
 
 class ProblemField(Contract):
-    """One thing that is wrong with a request, and where."""
+    """One fault of a request, with its place."""
 
     field: str
     """A dotted path into the body, or the name of a header; `body` is the whole body."""

@@ -33,7 +33,7 @@ ENVIRONMENT_NAME = r"^[A-Za-z_][A-Za-z0-9_]*$"
 HEADER_NAME = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$"
 SECRET_PATTERN = r"^secret:[A-Z][A-Z0-9_]*$"  # noqa: S105 - a name's form, not a secret
 SECRET_IN_A_HEADER = r"((?:[A-Za-z][A-Za-z0-9-]* )?)(secret:[A-Z][A-Z0-9_]*)"  # noqa: S105 - a form too
-"""The whole value of a header that names a secret: the scheme, if any, and the name."""
+"""The whole value of a header that names a secret: an optional scheme, and the name."""
 
 ToolId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]
 GroupId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]
@@ -54,4 +54,4 @@ OWNED_VARIABLES = frozenset(
         "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE",
     }
 )  # fmt: skip
-"""Variables that the sandbox sets itself; those that begin with `TOOL_AGENT_` or `LD_` are its own too."""
+"""Variables that the sandbox sets itself. Those that begin with `TOOL_AGENT_` or `LD_` are reserved too."""

@@ -1,4 +1,4 @@
-"""What a synchronisation with KnowHub finds and changes: its resources name our tools, and our tools name its resources."""
+"""Synchronisations with KnowHub: its resources name our tools, and our tools name its resources."""
 
 from enum import StrEnum
 
@@ -19,25 +19,25 @@ __all__ = [
 
 
 class SyncRequest(Contract):
-    """What `SyncKnowHub` is started with."""
+    """The input of `SyncKnowHub`."""
 
     dry_run: bool = False
-    """Say what would be changed, and change nothing."""
+    """Only plan the changes."""
 
 
 class KnowHubLink(Contract):
-    """One of our tools and one of KnowHub's resources are about the same."""
+    """A link between a tool and a resource of KnowHub about the same thing."""
 
     tool_id: ToolId
     resource_id: str
     slug: str
     score: float
-    """From 0 to 1; links from 0.5 on are made."""
+    """From 0 to 1. Links are made from 0.5 on."""
     reasons: tuple[str, ...]
 
 
 class ToolSlugs(Contract):
-    """What one of our tools comes to name in `tool_slug_ids`; what it named before stays."""
+    """Additions to `tool_slug_ids` of one of our tools."""
 
     tool_id: ToolId
     version: str
@@ -45,25 +45,25 @@ class ToolSlugs(Contract):
 
 
 class ResourceChange(Contract):
-    """What a resource comes to name in `toolhub_items`; what it named before stays."""
+    """Additions to `toolhub_items` of a resource."""
 
     resource_id: str
     add: dict[str, str] = {}
-    """By the id of a tool or a group: its name."""
+    """Names of tools and groups, by id."""
     status: str | None = None
-    """Its new one; null: it stays as it is."""
+    """The new status; null: unchanged."""
 
 
 class LeftOutResource(Contract):
-    """An entry of KnowHub's list that can be linked with nothing."""
+    """An entry of KnowHub's list that cannot be linked."""
 
     entry: str
-    """What it calls itself, or where it stands."""
+    """Its name, or its place in the list."""
     reason: str
 
 
 class KnowHubPlan(Contract):
-    """What is to be changed on both sides."""
+    """The changes on both sides."""
 
     links: tuple[KnowHubLink, ...] = ()
     """At most 200 of them."""
@@ -84,18 +84,18 @@ class ResourceFailure(Contract):
 
 class SyncStatus(StrEnum):
     OFF = "off"
-    """No KnowHub is set."""
+    """No KnowHub is configured."""
     PLANNED = "planned"
-    """Nothing was changed: only the plan was asked for."""
+    """Only planned, nothing was changed."""
     DONE = "done"
     PARTLY = "partly"
-    """Some resources could not be changed; the next synchronisation tries them again."""
+    """Some resources could not be changed. The next synchronisation tries them again."""
     FAILED = "failed"
-    """KnowHub could not be read; nothing was changed."""
+    """KnowHub could not be read, and nothing was changed."""
 
 
 class KnowHubSync(Contract):
-    """How a synchronisation ended, and what it changed or would change."""
+    """The outcome of a synchronisation, with its changes."""
 
     status: SyncStatus
     said: str

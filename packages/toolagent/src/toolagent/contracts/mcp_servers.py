@@ -27,92 +27,92 @@ SERVER_NAME_PATTERN = r"^[a-z][a-z0-9_-]*$"
 PREFIX_PATTERN = r"^([a-z][a-z0-9_-]*)?$"
 
 McpServerName = Annotated[str, StringConstraints(pattern=SERVER_NAME_PATTERN, max_length=64)]
-"""What a server is called here; the group of its tools has this name too."""
+"""The name of a server here. The group of its tools has the same name."""
 
 _Rights = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...], Field(max_length=50, strict=False)]
 
 
 class McpTransport(StrEnum):
-    """How a server is spoken to."""
+    """The transport to a server."""
 
     STDIO = "stdio"
-    """It is started here, and speaks on its stdin and stdout."""
+    """The server is started here, and uses its stdin and stdout."""
     STREAMABLE_HTTP = "streamable_http"
     SSE = "sse"
-    """HTTP as servers of before 2025 speak it."""
+    """HTTP as used by servers before 2025."""
 
 
 _IN_THE_FIELD = {"http": McpTransport.STREAMABLE_HTTP, "streamable-http": McpTransport.STREAMABLE_HTTP}
 
 
 def _transport(said: object) -> object:
-    """Clients' files write it in several ways."""
+    """Configuration files of clients write transports in several ways."""
     return _IN_THE_FIELD.get(said.replace("streamableHttp", "http"), said) if isinstance(said, str) else said
 
 
 class McpServerSpec(Contract):
-    """Where a server is and what it is given, in the form of clients' files. Keys in `env` and `headers` are named: `secret:NAME`."""
+    """How to reach or start a server, in the form of clients' files. Secrets in `env` and `headers` are named: `secret:NAME`."""
 
     type: Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None = None
-    """Null: it follows from `url` or `command`."""
+    """Null: follows from `url` or `command`."""
     url: Annotated[str | None, Field(max_length=2_000)] = None
-    """Where it is, with its path; null: it is started here."""
+    """Its address, with the path; null: it is started here."""
     command: Annotated[str | None, Field(min_length=1, max_length=1_000)] = None
-    """The program that it is; `uvx` and `npx` name a package."""
+    """The program to start; `uvx` and `npx` name a package."""
     args: Annotated[tuple[Annotated[str, Field(max_length=4_000)], ...], Field(max_length=100, strict=False)] = ()
     env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
     headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
     oauth: McpOAuth | None = None
-    """The client that logs in at a `url`; null: the service registers itself where a login is wanted."""
+    """The client that logs in at a `url`; null: the service registers itself if a login is required."""
     prefix: Annotated[str | None, Field(pattern=PREFIX_PATTERN, max_length=64)] = None
-    """Begins the ids of its tools; null: the name; empty: nothing does."""
+    """The prefix of the ids of its tools; null: its name; empty: none."""
     trusted: bool = False
-    """What it says of side effects and repeating is believed."""
+    """Whether its statements about side effects and repetition are trusted."""
     allow_hosts: _Rights = ()
-    """Hosts that one which is started here may reach."""
+    """Hosts that a server started here may reach."""
     allow_read: _Rights = ()
-    """Folders of the machine that it may read, of those that the policy names."""
+    """Folders of the machine that it may read, if the policy allows them."""
     allow_write: _Rights = ()
-    """Folders of the machine that it may write, of those that the policy names."""
+    """Folders of the machine that it may write, if the policy allows them."""
 
 
 class WaitingVersion(Contract):
-    """A tool whose definition has changed, or that is new: calls get it once it is activated."""
+    """A new tool, or a changed definition, which must be activated before it is called."""
 
     tool_id: ToolId
     version: str
     is_new: bool = False
-    """The server did not list the tool when it was added; no version of it can be called."""
+    """The tool is new since the server was added, and no version of it can be called."""
 
 
 class McpServer(Contract):
-    """A server, its tools, and how the last look at it ended."""
+    """A server, its tools, and the outcome of the last request to it."""
 
     name: McpServerName
     spec: McpServerSpec
     from_file: bool = False
-    """It stands in `mcp.json`; else it was registered."""
+    """Whether it comes from `mcp.json`. Otherwise it was registered."""
     tool_ids: tuple[ToolId, ...] = ()
     left_out: tuple[LeftOutTool, ...] = ()
-    """At most 50 of its tools that are none here."""
+    """At most 50 of its tools that are left out here."""
     left_out_total: int = 0
     waiting: tuple[WaitingVersion, ...] = ()
-    """Changed definitions and new tools, for the operator to activate."""
+    """Changed definitions and new tools that the operator may activate."""
     gone: tuple[ToolId, ...] = ()
-    """Tools that it does not list any more; they are `unavailable`."""
+    """Tools that it no longer lists. They are `unavailable`."""
     registered_at: datetime
     refreshed_at: datetime | None = None
-    """When it was asked last with success; null: never."""
+    """The last successful listing; null: none."""
     attempted_at: datetime | None = None
-    """When it was asked last; null: never yet."""
+    """The last attempt to list its tools; null: none."""
     error: str = ""
-    """Why the last look at it failed; empty: it did not. Its tools stay."""
+    """Why the last listing failed; empty if it succeeded. After a failure, its tools stay."""
     login_required: bool = False
-    """Its tools cannot be called, or not all, until a person logs in there."""
+    """Some or all of its tools cannot be called until a person logs in there."""
     login_url: str | None = None
-    """To be opened in a browser; null: no login is under way."""
+    """The page to open in a browser; null: no login is under way."""
     login_until: datetime | None = None
-    """Until when `login_url` is good."""
+    """When `login_url` expires."""
 
 
 class McpServers(Contract):
@@ -122,7 +122,7 @@ class McpServers(Contract):
 
 
 class RemovedMcpServer(Contract):
-    """A server that is not here any more, and how many tools went with it."""
+    """A removed server, and the number of tools that were removed with it."""
 
     name: McpServerName
     tools: int

@@ -1,4 +1,4 @@
-"""Large results: what stands in a result instead of them."""
+"""References to large results."""
 
 from toolagent.contracts.contract import Contract
 
@@ -6,7 +6,7 @@ __all__ = ["ResultReference"]
 
 
 class ResultReference(Contract):
-    """Stands in `ToolResult.result` when `is_reference` is set. `size` is in bytes of JSON."""
+    """The content of `ToolResult.result` if `is_reference` is set. `size` is in bytes of JSON."""
 
     file: str
     """Path of the whole result at the front door: `/files/{file_id}`."""
@@ -15,4 +15,4 @@ class ResultReference(Contract):
     size: int
     sha256: str
     preview: str
-    """How the JSON begins."""
+    """The beginning of the JSON."""

@@ -1,4 +1,4 @@
-"""What a sandboxed program asks for, what the operator's policy lets it have, and what was enforced."""
+"""Sandboxes: what a program asks for, what the operator's policy allows, and what was enforced."""
 
 from enum import StrEnum
 from typing import Annotated, Literal, Self
@@ -25,7 +25,7 @@ HostPattern = Annotated[
 
 
 class SandboxLevel(StrEnum):
-    """How a program is kept apart, the strongest first. `rlimits` does not hold against a program that means harm."""
+    """Levels of isolation, the strongest first. `rlimits` does not stop a malicious program."""
 
     DOCKER = "docker"
     BUBBLEWRAP = "bubblewrap"
@@ -33,7 +33,7 @@ class SandboxLevel(StrEnum):
 
 
 class SandboxLimits(Contract):
-    """What a program may use at most. What is not said is left to the policy."""
+    """Limits of a program. The policy sets those that are unset."""
 
     model_config = CAMEL_CASE
 
@@ -53,12 +53,12 @@ class SandboxLimits(Contract):
     """Seconds from launch to end."""
 
     def or_else(self, other: "SandboxLimits") -> Self:
-        """These, and from `other` what is not said here."""
+        """These limits; unset ones are taken from `other`."""
         return self.model_copy(update={name: getattr(other, name) for name in type(self).model_fields if getattr(self, name) is None})
 
 
 class SandboxGrant(Contract):
-    """What one program may see and use. Paths are patterns: `self`, `./*`, `.cache/**`."""
+    """The rights of one program. Paths are patterns: `self`, `./*`, `.cache/**`."""
 
     read: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
@@ -68,7 +68,7 @@ class SandboxGrant(Contract):
 
 
 class Difference(Contract):
-    """One thing that a program asked for, or that the policy demands, and that it did not get as asked."""
+    """One right that was not granted as requested, or a demand of the policy that was not met."""
 
     item: str
     """`limits.memory_bytes`, `hosts`, `seccomp` …"""
@@ -78,7 +78,7 @@ class Difference(Contract):
 
 
 class SandboxAccount(Contract):
-    """How one run was kept apart."""
+    """The sandbox of one run."""
 
     level: SandboxLevel
     requested: SandboxGrant
@@ -90,26 +90,26 @@ _MIB = 1024 * 1024
 
 
 class SandboxPolicy(Contract):
-    """The operator's word on all sandboxes of a host: nothing is granted beyond it."""
+    """The operator's policy for all sandboxes of a host. Nothing is granted beyond it."""
 
     at_least: SandboxLevel | None = None
-    """The weakest level that may be used; without it nothing runs."""
+    """The weakest allowed level. If the host cannot provide it, nothing runs."""
     hosts: tuple[HostPattern, ...] = ("*",)
-    """Hosts that tools may be allowed."""
+    """Hosts that tools may ask for."""
     private_hosts: tuple[HostPattern, ...] = ()
-    """Hosts that may be reached although their addresses are not public."""
+    """Hosts that tools may reach although their addresses are not public."""
     read: tuple[str, ...] = ()
     """Folders outside a tool's own that tools may ask to read."""
     write: tuple[str, ...] = ()
     """Folders outside a tool's own that tools may ask to write."""
     environment: tuple[EnvironmentName, ...] = ("TZ",)
-    """Names of our environment that tools may ask for."""
+    """Environment variables of the service that tools may ask for."""
     containers: tuple[str, ...] = ()
-    """Names of containers that others made and that docker tools may be; `*` stands for any text."""
+    """Names of existing containers that docker tools may use; `*` stands for any text."""
     gpus: Annotated[int, Field(ge=-1)] = -1
-    """How many GPUs a container may have at most; -1: all of them."""
+    """The most GPUs for one container; -1: all of them."""
     vulnerable_dependencies: Literal["warn", "refuse", "ignore"] = "ignore"
-    """What to do about Python packages that are known to be vulnerable: `warn` looks after the installation."""
+    """Treatment of Python packages with known vulnerabilities: `warn` checks after the installation."""
     defaults: SandboxLimits = SandboxLimits(
         memory_bytes=1024 * _MIB,
         cpus=1,
@@ -120,7 +120,7 @@ class SandboxPolicy(Contract):
         output_bytes=10 * _MIB,
         wall_s=60,
     )
-    """For what a tool does not say."""
+    """Limits of tools that set none."""
     ceilings: SandboxLimits = SandboxLimits(
         memory_bytes=8192 * _MIB,
         cpus=8,
@@ -131,4 +131,4 @@ class SandboxPolicy(Contract):
         output_bytes=64 * _MIB,
         wall_s=86_400,
     )
-    """At most this, whatever a tool says."""
+    """The highest limits that tools may set."""

@@ -1,4 +1,4 @@
-"""A long job with an id that a person can follow."""
+"""Tasks: long jobs that can be followed by their id."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -20,7 +20,7 @@ class TaskState(StrEnum):
 
 
 class TaskView(Contract):
-    """How far a task is. `result` is there once it has ended."""
+    """The state of a task. `result` is set once it has ended."""
 
     task_id: str
     status: TaskState
@@ -30,6 +30,6 @@ class TaskView(Contract):
     ended_at: datetime | None = None
     result: ToolResult | None = None
     calls: tuple[BatchedCall, ...] = ()
-    """Of a batch: its calls; `/tasks/{call_id}` has the result of each."""
+    """The calls of a batch. `/tasks/{call_id}` has the result of each."""
     callback: CallbackView | None = None
-    """Where a `callback_url` was given: how far the delivery is."""
+    """The state of the callback, if there is a `callback_url`."""

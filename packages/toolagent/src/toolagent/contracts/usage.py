@@ -1,4 +1,4 @@
-"""How a tool is used."""
+"""Usage statistics of a tool."""
 
 from datetime import datetime
 
@@ -9,21 +9,21 @@ __all__ = ["ToolUsage"]
 
 
 class ToolUsage(Contract):
-    """From the records of its calls; `since` is unset where all that are kept count. Times are in seconds."""
+    """Statistics from the records of its calls; `since` is unset if all records count. Times are in seconds."""
 
     tool_id: ToolId
     since: datetime | None = None
     calls: int
     running: int = 0
-    """Of the calls, those that have not ended."""
+    """Calls that have not ended."""
     succeeded: int = 0
     failed: int = 0
     errors: dict[str, int] = {}
-    """Of the calls that failed, how many with each error type."""
+    """Numbers of failed calls by error type."""
     error_rate: float | None = None
-    """`failed` as a share of the calls that have ended."""
+    """The share of `failed` in the ended calls."""
     average_s: float | None = None
-    """Of the calls that reached the tool: from sending to answer."""
+    """Average time from sending to answer, of calls that reached the tool."""
     p95_s: float | None = None
-    """The same: 95 of 100 took no longer."""
+    """95th percentile of the same."""
     last_used: datetime | None = None

@@ -10,7 +10,7 @@ __all__ = ["ToolVersion", "ToolVersions"]
 
 
 class ToolVersion(Contract):
-    """One version of a tool. `is_active`: calls that name none get this one; only those with `status` active can be called."""
+    """One version of a tool. `is_active`: it is the default for calls. Only versions with `status` active can be called."""
 
     tool_id: str
     version: str
@@ -18,7 +18,7 @@ class ToolVersion(Contract):
     is_active: bool
     created_at: datetime
     evidence: Evidence | None = None
-    """Why it may be called; of versions that a task made."""
+    """The evidence of a version that a task made."""
 
 
 class ToolVersions(Contract):

@@ -13,7 +13,7 @@ __all__ = ["DockerSource"]
 
 
 class DockerSource(HttpSource, PackedSource):
-    """A container: one that is there (`container_id`), or one made of a Dockerfile, or of an image; the first of these that is given."""
+    """A container: an existing one (`container_id`), or one made of a Dockerfile or an image. The first that is given counts."""
 
     mended = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
 
@@ -27,13 +27,13 @@ class DockerSource(HttpSource, PackedSource):
     content: str | None = None
     """That folder's files in the content store, by the id of their archive; set at import."""
     internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """Port of the server in the container, on its loopback; 0: what the image exposes, or $PORT."""
+    """Port of the server in the container, on its loopback; 0: the port that the image exposes, or $PORT."""
     command: tuple[str, ...] = ()
-    """Run in the container instead of the image's own command."""
+    """The command of the container, instead of the image's own."""
     environment: dict[str, str] = {}
     login: Login | None = None
     volumes: dict[str, str] = {}
-    """Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."""
+    """Folders of the machine, by their path in the container. A plain name is a folder of the tool's own."""
     mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$")] = None
     """`512m`, `2g`."""
     nano_cpus: AtLeastOne | None = None

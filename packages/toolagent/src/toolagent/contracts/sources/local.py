@@ -13,7 +13,7 @@ __all__ = ["LocalSource"]
 
 
 class LocalSource(HttpSource, PackedSource):
-    """A project on this machine: of uv, started as `main.py --port N`, else of npm, started as `main.mjs --port N`."""
+    """A project on this machine: of uv, started as `main.py --port N`, or of npm, started as `main.mjs --port N`."""
 
     mended = ("host_dir", "content", "endpoint_path", "http_method")
 
@@ -21,7 +21,7 @@ class LocalSource(HttpSource, PackedSource):
     host_dir: NonEmpty
     """Folder of the project, relative to the data folder."""
     internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
-    """A fixed port; 0 takes a free one."""
+    """A fixed port; 0: any free one."""
     content: str | None = None
     """The project's files in the content store, by the id of their archive; set at import."""
     environment: Environment = {}

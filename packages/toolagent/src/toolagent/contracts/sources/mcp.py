@@ -14,7 +14,7 @@ __all__ = ["McpHints", "McpSource", "Revision"]
 
 
 class McpHints(Contract):
-    """What a server says of a tool; null: nothing. It counts for trusted servers only."""
+    """A server's statements about a tool; null: none. They count for trusted servers only."""
 
     title: str | None = None
     read_only: bool | None = None
@@ -29,44 +29,44 @@ _MODERN: Revision = "2026-07-28"
 
 
 class McpSource(PackedSource):
-    """A tool of an MCP server: one that is reached over HTTP (`url`), or one that is started here and speaks on its stdin and stdout.
+    """A tool of an MCP server, which is reached over HTTP (`url`), or started here with stdin and stdout.
 
-    `host_dir` is started as `main.py`, or as `command` says; `command` alone is a program of the machine.
+    A project in `host_dir` is started as `main.py`, or by `command`. `command` alone is a program of the machine.
     """
 
     mended = ("host_dir", "content", "command", "tool_name")
 
     type: Literal["mcp"] = "mcp"
     tool_name: NonEmpty
-    """What the server calls it."""
+    """Its name at the server."""
     url: Annotated[str, WithoutUser] | None = None
-    """Where the server is, with its path: `https://example.com/mcp`."""
+    """The address of the server, with its path: `https://example.com/mcp`."""
     transport: Literal["streamable_http", "sse"] = "streamable_http"
-    """How `url` is spoken to; `sse` is what servers of before 2025 speak."""
+    """The transport for `url`; `sse` is that of servers before 2025."""
     command: tuple[str, ...] = ()
-    """Program and arguments; the program is looked for in the project's environment first."""
+    """Program and arguments. The program is searched in the project's environment first."""
     host_dir: Annotated[str | None, Field(min_length=1)] = None
     """Folder of the server's project, relative to the data folder."""
     content: str | None = None
     """The project's files in the content store, by the id of their archive; set at import."""
     environment: dict[str, str] = {}
-    """Variables of the server that is started; `secret:NAME` as a value is that secret."""
+    """Environment variables of the started server. A value `secret:NAME` is replaced by that secret."""
     revision: Revision | None = None
-    """The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."""
+    """The protocol revision to try first; unset: 2026-07-28 over HTTP, 2025-11-25 with a program."""
     process: SharedProcess = None
     remote_api_key: SecretName | None = None
     """The name of a secret, `secret:NAME`; never the key itself."""
     auth_header: HeaderName = "Authorization"
     auth_scheme: str = "Bearer"
-    """Written before the key; empty sends the key alone."""
+    """Precedes the key; empty: the key alone is sent."""
     headers: dict[HeaderName, str] = {}
-    """Further headers; `secret:NAME`, also after a scheme, is that secret."""
+    """Further headers. `secret:NAME`, also after a scheme, is replaced by that secret."""
     oauth: McpOAuth | None = None
     """The client that logs in at a registered server."""
     only_public: bool = False
-    """Ask it only at public addresses."""
+    """Whether it may be reached at public addresses only."""
     server: str | None = None
-    """The registered server that it is a tool of: its URL may lead where `TOOL_AGENT_MCP_ALLOW` lets servers be."""
+    """The registered server of the tool. Its URL may lead where `TOOL_AGENT_MCP_ALLOW` allows."""
     hints: McpHints | None = None
 
     @property
@@ -78,7 +78,7 @@ class McpSource(PackedSource):
 
     @property
     def is_modern_first(self) -> bool:
-        """Whether 2026-07-28 is tried first. Programs of before may end at a request that they do not know."""
+        """Whether 2026-07-28 is tried first. Older programs may exit at an unknown request."""
         return self.revision == _MODERN or (self.revision is None and self.url is not None and self.transport == "streamable_http")
 
     @property
@@ -95,5 +95,5 @@ class McpSource(PackedSource):
         return "" if is_ours else "is one of an MCP server. Repair the server, or tell its operator."
 
     def packed_as(self, archive: str | None) -> Self:
-        """The same with these files; unchanged for a server elsewhere, or a program of the machine."""
+        """The source with these files; unchanged for a server elsewhere, or a program of the machine."""
         return self if self.host_dir is None else super().packed_as(archive)

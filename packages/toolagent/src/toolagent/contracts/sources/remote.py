@@ -1,4 +1,4 @@
-"""A service somewhere else."""
+"""Services elsewhere."""
 
 from typing import Annotated, Literal, Self
 
@@ -13,29 +13,29 @@ __all__ = ["Envelope", "RemoteSource"]
 
 
 class Envelope(Contract):
-    """How parameters and result are wrapped where one path serves many tools."""
+    """The wrapping of parameters and result, for a path that serves many tools."""
 
     params_field: NonEmpty
-    """The field of the body that the parameters are in."""
+    """The field of the body with the parameters."""
     fixed: dict[str, JsonValue] = {}
-    """What stands beside it, the same for each call."""
+    """Further fields of the body, the same for each call."""
     result_field: NonEmpty
-    """The field of the answer that is the result."""
+    """The field of the answer with the result."""
 
 
 class RemoteSource(HttpSource):
-    """A service somewhere else, reached over HTTP."""
+    """A service elsewhere, reached over HTTP."""
 
     type: Literal["remote"] = "remote"
     remote_url: Annotated[str, Field(pattern=r"^https?://[^\s/]"), WithoutUser]
-    """Scheme, host and port, and a path prefix if there is one."""
+    """Scheme, host and port, with an optional path prefix."""
     remote_path: str = ""
-    """Path of the call; `endpoint_path` when empty."""
+    """Path of the call; empty: `endpoint_path`."""
     remote_api_key: SecretName | None = None
     """The name of a secret, `secret:NAME`; never the key itself."""
     auth_header: str = "Authorization"
     auth_scheme: str = "Bearer"
-    """Written before the key; empty sends the key alone."""
+    """Precedes the key; empty: the key alone is sent."""
     auth_kind: Annotated[
         Literal["key", "basic", "cookie", "client_credentials"],
         Field(
@@ -45,14 +45,14 @@ class RemoteSource(HttpSource):
     ] = "key"
     auth_cookie: Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,100}$")] = ""
     token_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/@]+(/[^\s@]*)?$")] = None
-    """Where OAuth 2 gives tokens to clients."""
+    """The token endpoint of OAuth 2."""
     token_scopes: tuple[str, ...] = ()
     only_public: bool = False
-    """Call it only at public addresses, as servers are called that a repository names."""
+    """Whether it may be reached at public addresses only, as servers named by a repository."""
     table: str | None = None
-    """The external tool table that names it: it is called where `TOOL_AGENT_EXTERNAL_TOOLS_ALLOW` lets tables lead."""
+    """The external tool table of the tool. It may be reached where `TOOL_AGENT_EXTERNAL_TOOLS_ALLOW` allows."""
     envelope: Envelope | None = None
-    """Unset: the parameters are the body, and the answer is the result."""
+    """Unset: the body is the parameters, and the answer is the result."""
 
     @property
     def traits(self) -> Traits:

@@ -14,7 +14,7 @@ class ScriptSource(Source):
 
     type: Literal["script"] = "script"
     script_path: NonEmpty
-    """Relative to the folder in `content`; without that, to the script root."""
+    """Relative to the folder in `content`, or without that to the script root."""
     language: ScriptLanguage
     entry_point: str | None = None
     content: str | None = None

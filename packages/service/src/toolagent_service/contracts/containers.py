@@ -1,4 +1,4 @@
-"""The containers of tools."""
+"""Containers of tools."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -11,14 +11,14 @@ from toolagent.contracts.identifiers import ToolId
 
 
 class ContainerStatus(StrEnum):
-    """Whether a container is there."""
+    """Whether a container exists."""
 
     RUNNING = "running"
     DESTROYED = "destroyed"
 
 
 class ContainerInfo(Contract):
-    """One container of a tool. `port_mapping`: from its ports to the machine's; `volumes`: from the machine's folders to its own."""
+    """One container of a tool. `port_mapping`: its ports to those of the machine; `volumes`: folders of the machine to its own."""
 
     container_id: Annotated[str, Field(min_length=1, max_length=128)]
     tool_id: ToolId

@@ -29,12 +29,12 @@ __all__ = [
 SharedProcess = Annotated[
     GroupId | None,
     Field(
-        description="Tools with the same process name, files and rights run in one process, usually that of a group; unset: its own process."
+        description="Tools with the same process name, files and rights run in one process, usually a group; unset: its own process."
     ),
 ]
 
 Environment = Annotated[
-    dict[EnvironmentName, str], Field(description="Environment variables: texts, or `secret:NAME`, also in the query of an address.")
+    dict[EnvironmentName, str], Field(description="Environment variables: texts, or `secret:NAME`, also within an address.")
 ]
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]

@@ -23,7 +23,7 @@ from toolagent.client.http_answers import (
     require_success,
 )
 from toolagent.client.http_chats import ChatRequests
-from toolagent.client.http_files import file_name, free_path, stream_to
+from toolagent.client.http_files import file_name, free_path, size_of, stream_to
 from toolagent.client.http_formats import FormatRequests
 from toolagent.client.http_groups import GroupRequests
 from toolagent.client.http_making import MakingRequests
@@ -69,7 +69,7 @@ DEFAULT_URL = "http://127.0.0.1:8001"
 _ACCEPTED = 202
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""Of what is read whole. Files may have any length: they are written as they come."""
+"""Limit of answers that are read as a whole. Files are streamed, and have no limit."""
 
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
@@ -94,11 +94,11 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             base_url=self.url,
             headers=headers,
             timeout=httpx.Timeout(timeout_s, connect=5.0),
-            # The server closes idle connections at 5 s; one used at that edge breaks now and then.
+            # The server closes idle connections after 5 s. A request at that moment would fail.
             limits=httpx.Limits(keepalive_expiry=2.0),
             # A proxy of the environment cannot reach this machine's loopback.
             trust_env=not is_near,
-            # Nor is anything there encrypted, and reading certificates takes a twentieth of a second.
+            # Loopback is not encrypted, and loading certificates takes 50 ms.
             verify=not is_near or parts.scheme == "https",
             event_hooks={"response": [SyncBoundedAnswers(_MAX_ANSWER_BYTES)]},
         )
@@ -113,7 +113,7 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         self._client.close()
 
     def health(self) -> Health:
-        """The health checks; 503 is an answer too."""
+        """The health checks, also of an unhealthy service."""
         return parsed(Health, self._ask("GET", "/health"), also=(503,))
 
     def tools(self, namespace: str | None = None, tag: str | None = None) -> ToolListing:
@@ -200,13 +200,13 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         """
         part = target.with_name(f"{target.name}.{file_id}.part")
         while True:
-            before = _size_of(part)
+            before = size_of(part)
             try:
                 with self._reached():
                     stream_to(self._client, path_of("files", file_id), part)
                 break
             except Unreachable:
-                if _size_of(part) <= before:
+                if size_of(part) <= before:
                     raise
         part.replace(target)
         return target
@@ -228,18 +228,18 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             raise WrongContent(f"{reference.file} is not JSON.") from error
 
     def usage(self, tool_id: str, hours: float | None = None) -> ToolUsage:
-        """Of the calls of the last so many hours, or of all that are recorded."""
+        """Statistics of the calls of the last hours, or of all recorded calls."""
         return self._get(ToolUsage, "tools", tool_id, "usage", hours=None if hours is None else f"{hours:g}")
 
     def versions(self, tool_id: str) -> ToolVersions:
         return self._get(ToolVersions, "tools", tool_id, "versions")
 
     def activate(self, tool_id: str, version: str) -> ToolVersions:
-        """Make it the version for calls that name none."""
+        """Make this the version for calls that name none."""
         return self._post(ToolVersions, "tools", tool_id, "versions", version, "activate")
 
     def deactivate(self, tool_id: str, version: str) -> ToolVersions:
-        """No new call gets it; running calls finish on it."""
+        """Exclude the version from new calls. Running calls finish on it."""
         return self._post(ToolVersions, "tools", tool_id, "versions", version, "deactivate")
 
     def catalog(self) -> dict[str, JsonValue]:
@@ -252,7 +252,7 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             raise UnexpectedAnswer(answer) from error
 
     def audit(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage:
-        """What sandboxed programs did, the newest first; `since` with its time zone."""
+        """The audit log of sandboxed programs, the newest first. `since` needs a time zone."""
         return self._get(AuditPage, "audit", tool_id=tool_id, since=since and since.isoformat(), limit=limit)
 
     def run_batch(self, batch: ToolBatch) -> BatchResult | TaskAccepted:
@@ -265,15 +265,15 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         return self._get(HostListing, "hosts")
 
     def drain_host(self, host: str) -> HostDrain:
-        """Have it take no new calls; again, that changes nothing."""
+        """Let a host take no new calls. Repeating this changes nothing."""
         return self._post(HostDrain, "hosts", host, "drain")
 
     def undrain_host(self, host: str) -> HostDrain:
-        """Have it take calls again."""
+        """Let a host take calls again."""
         return self._delete(HostDrain, "hosts", host, "drain")
 
     def drain_of(self, host: str) -> HostDrain:
-        """How far it is."""
+        """How far a host has drained."""
         return self._get(HostDrain, "hosts", host, "drain")
 
     def system_status(self) -> SystemStatus:
@@ -283,24 +283,20 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         return self._get(ExternalTables, "external_tools")
 
     def add_table(self, source: str, tools_url: str, api_key: str | None = None) -> ExternalTable:
-        """Fetch a table and take its tools in."""
+        """Register a table: fetch it, and add its tools."""
         body = given(source=source, tools_url=tools_url, api_key=api_key or None)
         return self._post(ExternalTable, "external_tools", "register", body=body, unbounded=True)
 
     def refresh_table(self, source: str) -> ExternalTable:
-        """Fetch it again; `error` says where that failed."""
+        """Fetch a table again. `error` says why that failed, if it did."""
         return self._post(ExternalTable, "external_tools", source, "refresh", unbounded=True)
 
     def remove_table(self, source: str) -> RemovedTable:
         return self._delete(RemovedTable, "external_tools", source)
 
     def sync_knowhub(self, *, dry_run: bool = False) -> KnowHubSync:
-        """Have the tools of both sides name each other, or see what would be changed."""
+        """Synchronise with KnowHub, or with `dry_run` only plan the changes."""
         return self._post(KnowHubSync, "knowhub", "sync", body={"dry_run": dry_run}, unbounded=True)
-
-
-def _size_of(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
 
 
 def _service_url(url: str) -> str:

@@ -28,9 +28,7 @@ __all__ = [
 
 SharedProcess = Annotated[
     GroupId | None,
-    Field(
-        description="Tools with the same process name, files and rights run in one process, usually a group; unset: its own process."
-    ),
+    Field(description="Tools with the same process name, files and rights run in one process, usually a group; unset: its own process."),
 ]
 
 Environment = Annotated[

@@ -98,7 +98,7 @@ def problem_of(answer: httpx.Response) -> Problem:
 
 
 def require_success(answer: httpx.Response) -> None:
-    """A streamed answer that is no success is read first. Raises Refused, UnexpectedAnswer."""
+    """Raises Refused, UnexpectedAnswer. Reads the body of a streamed answer that failed."""
     if answer.is_success:
         return
     answer.read()

@@ -13,15 +13,15 @@ __all__ = ["ChatRequests"]
 
 
 class ChatRequests(Requests):
-    """The methods of `ToolAgentHttp` for conversations. They raise as its other methods do."""
+    """The methods of `ToolAgentHttp` for conversations. They raise the same errors as its others."""
 
     def chat(self, chat_id: str, message: str, key: str | None = None) -> ChatReply:
-        """Say something and wait for the answer, however long it takes. The same idempotency key is the same message."""
+        """Send a message and wait for the answer, without a time limit. The same idempotency key is the same message."""
         body: dict[str, JsonValue] = {"chat_id": chat_id, "message": message}
         return self._post(ChatReply, "chat", body=body, unbounded=True, headers=_headers(key))
 
     def chat_streamed(self, chat_id: str, message: str, key: str | None = None) -> Generator[Chunk | ChatReply]:
-        """The parts of the answer as they are made, and the answer last. It is missing where the service stopped meanwhile: ask again."""
+        """The parts of the answer as they are made, and last the whole answer. It is missing if the service stopped meanwhile: ask again."""
         body: dict[str, JsonValue] = {"chat_id": chat_id, "message": message, "stream": True}
         with self._streamed("/chat", _headers(key) or {}, "POST", body) as answer:
             for event in events_of(answer, {"chunk": Chunk, "done": ChatReply}):
@@ -30,7 +30,7 @@ class ChatRequests(Requests):
                     return
 
     def chats(self, limit: int = 50, before: str | None = None) -> ChatListing:
-        """The one that was spoken to last comes first."""
+        """Chats, the last used first."""
         return self._get(ChatListing, "chats", limit=limit, before=before)
 
     def chat_history(self, chat_id: str, limit: int = 50, before: int | None = None) -> ChatView:

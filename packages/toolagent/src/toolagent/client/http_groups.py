@@ -14,7 +14,7 @@ __all__ = ["GroupRequests"]
 
 
 class GroupRequests(Requests):
-    """The methods of `ToolAgentHttp` for groups. They raise as its other methods do, and wait as long as a provider takes."""
+    """The methods of `ToolAgentHttp` for groups. They raise the same errors as its others, and wait for providers without a time limit."""
 
     def groups(self) -> GroupListing:
         return self._get(GroupListing, "groups")
@@ -25,9 +25,9 @@ class GroupRequests(Requests):
     def open_session(
         self, group_id: str, params: dict[str, JsonValue] | None = None, key: str | None = None, *, lease_s: float | None = None
     ) -> SessionView:
-        """Launch one; the same idempotency key is the same session. Where that fails, `state` is `failed`.
+        """Launch a session. The same idempotency key is the same session. If the launch fails, `state` is `failed`.
 
-        With `lease_s` it is stopped when it is neither used nor renewed for so many seconds.
+        With `lease_s` it stops if it is neither used nor renewed for this many seconds.
         """
         headers = {"Idempotency-Key": key} if key else None
         body = given(params=params or {}, lease_s=lease_s)
@@ -41,7 +41,7 @@ class GroupRequests(Requests):
         return self._get(SessionView, *_path(group_id, session_id))
 
     def run_in_session(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
-        """The result of one call in a session, which may be a failure."""
+        """Make one call in a session. Errors of the tool are in the result."""
         body = run.model_dump(mode="json", exclude_none=True)
         answer = self._ask("POST", path_of(*_path(group_id, session_id), "run"), body, unbounded=True)
         if is_problem(answer):
@@ -49,11 +49,11 @@ class GroupRequests(Requests):
         return parsed(ToolResult, answer, also=(answer.status_code,))
 
     def renew_session(self, group_id: str, session_id: str) -> SessionView:
-        """Its lease begins anew."""
+        """Renew the lease of a session."""
         return self._post(SessionView, *_path(group_id, session_id), "renew")
 
     def stop_session(self, group_id: str, session_id: str) -> SessionView:
-        """Stopped, or still stopping where the provider takes long."""
+        """Stop a session. It may still be stopping if the provider takes long."""
         return self._post(SessionView, *_path(group_id, session_id), "stop", unbounded=True)
 
 

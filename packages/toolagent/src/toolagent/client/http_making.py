@@ -30,14 +30,14 @@ _NO_CONTENT = 204
 
 
 class MakingRequests(Requests):
-    """The methods of `ToolAgentHttp` for these tasks. They raise as its other methods do.
+    """The methods of `ToolAgentHttp` for these tasks. They raise the same errors as its others.
 
-    Starting a task and sending a message are retried for some seconds while it is unknown whether the service has accepted them. An
+    Starting a task and sending a message are retried for some seconds while it is unknown whether the service accepted them. An
     idempotency key, made if none is given, keeps them from happening twice.
     """
 
     def create_tool(self, description: str, task_spec: dict[str, JsonValue] | str | None = None, key: str | None = None) -> TaskSubmitted:
-        """Have a tool made; the same idempotency key is the same task."""
+        """Have a tool made. The same idempotency key is the same task."""
         body: dict[str, JsonValue] = {"description": description, "task_spec": task_spec}
         return self._once(TaskSubmitted, "create_tool", body=body, key=key)
 
@@ -56,7 +56,7 @@ class MakingRequests(Requests):
         return self._get(TaskListing, "tasks", status=status, type=kind, tool_id=tool_id, limit=limit, before=before)
 
     def making_task(self, task_id: str, patience_s: float = 0.0) -> MakingTask:
-        """The task. While the service is down it is retried for this many seconds."""
+        """The task. While the service is down, the request is retried for this many seconds."""
         patience = _Patience(patience_s)
         while True:
             try:
@@ -77,8 +77,8 @@ class MakingRequests(Requests):
     def task_events(self, task_id: str, after: int = 0, patience_s: float = 60.0) -> Generator[TaskNote | ListedTask]:
         """Follow the task until its end: each log line after a position, and the task after each change.
 
-        A broken connection is resumed where it broke, unless the service is down (or answers 503) for `patience_s` seconds. Then it raises
-        Unreachable or Refused; Unreachable at once when nothing has ever answered.
+        A broken connection is resumed where it broke, unless the service is down (or answers 503) for `patience_s` seconds. Then this raises
+        Unreachable or Refused; Unreachable at once if nothing has ever answered.
         """
         patience, heard, is_there = _Patience(patience_s), False, False
         while True:
@@ -92,13 +92,13 @@ class MakingRequests(Requests):
                     if isinstance(event, ListedTask) and event.has_ended:
                         return
                 if is_silent and (task := self.making_task(task_id)).has_ended:
-                    # All of it had been sent before, but for this, if a connection broke after the last note.
+                    # All events were sent before, except the task itself, if the connection broke after the last note.
                     if heard:
                         yield task
                     return
                 patience.pause()
             except (Unreachable, Refused) as error:
-                # Whoever says that it cannot answer is there.
+                # A refusal is an answer too.
                 is_there = is_there or heard or isinstance(error, Refused)
                 if not is_there or not is_away(error):
                     raise
@@ -135,13 +135,13 @@ class _Patience:
         self._since, self._pause_s = None, _PAUSE_S
 
     def sit_out(self, error: ServiceError) -> None:
-        """Pause before a retry. Raises the error when the service was down for too long."""
+        """Pause before a retry. Raises the error if the service was down for too long."""
         self._since = self._since or time.monotonic()
         if time.monotonic() - self._since >= self._longest_s:
             raise error
         self.pause()
 
     def pause(self) -> None:
-        """A little longer each time."""
+        """Each pause is longer than the one before."""
         time.sleep(self._pause_s)
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)

@@ -1,4 +1,4 @@
-"""A synchronisation with KnowHub, over Temporal."""
+"""Synchronisations with KnowHub over Temporal."""
 
 from datetime import timedelta
 

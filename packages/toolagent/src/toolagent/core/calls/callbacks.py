@@ -50,7 +50,7 @@ def callback_of_batch(batch: ToolBatch, end: BatchEnd, at: datetime) -> Callback
 
 
 def delivery_id(event_id: str) -> str:
-    """The id of the workflow that delivers it."""
+    """The id of the workflow that delivers the callback."""
     return f"callback-{event_id.replace(':ended', '', 1)}"
 
 

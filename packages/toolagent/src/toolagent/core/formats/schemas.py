@@ -1,4 +1,4 @@
-"""Schemas of parameters as vendors take them: an object at the top, and no choice between schemas there."""
+"""Schemas of parameters in the form of vendors: an object at the top, without a choice between schemas there."""
 
 import json
 from collections.abc import Iterator
@@ -14,35 +14,35 @@ from toolagent.core.schemas import FOLLOWED
 __all__ = ["UnsuitableTool", "described", "is_object_schema", "object_schema", "plain_object_schema", "without_formats"]
 
 _CHOICES = ("anyOf", "oneOf", "allOf", "not", "enum", "if", "then", "else")
-"""Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that mean nothing without such a one."""
+"""Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that depend on these."""
 
 _DEFINITIONS = ("$defs", "definitions")
 _MORE = ("not", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "additionalItems")
-"""What holds one schema, and is not in `FOLLOWED`."""
+"""Keywords with one schema that are not in `FOLLOWED`."""
 _TURNED = ("not", "if")
-"""They are left out where they name a `format`: without it they would refuse, or ask for, more."""
+"""Left out if they contain a `format`: without it they would be stricter."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _STEPS = 16
 
 
 class UnsuitableTool(ValueError):
-    """A vendor does not take this tool; the text says why."""
+    """A vendor does not accept this tool; the message says why."""
 
 
 def is_object_schema(schema: JsonSchema) -> bool:
-    """Whether all that fits it is an object."""
+    """Whether all valid values are objects."""
     return schema.get("type") == "object"
 
 
 def without_formats(schema: JsonSchema) -> JsonSchema:
-    """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
+    """The schema without `format`, at least as permissive. Clients treat formats strictly, or complain about unknown ones."""
     plain, is_looser = _loosened(schema, counts_references=False)
-    # Where there is a format somewhere, what a reference leads to may let more through.
+    # If there is a format anywhere, the target of a reference may become more permissive.
     return _loosened(schema, counts_references=True)[0] if is_looser else plain
 
 
 def _loosened(schema: JsonSchema, *, counts_references: bool) -> tuple[JsonSchema, bool]:
-    """And whether it lets more through than before."""
+    """The schema without formats, and whether it became more permissive."""
     plain: JsonSchema = {}
     looser: set[str] = set()
     for key, value in schema.items():
@@ -50,7 +50,7 @@ def _loosened(schema: JsonSchema, *, counts_references: bool) -> tuple[JsonSchem
             plain[key], is_looser = _inside(key, value, counts_references=counts_references)
             looser |= {key} if is_looser else set()
     if "oneOf" in looser:
-        # More than one of them may fit now.
+        # More than one of them may match now.
         also = plain.get("allOf", [])
         plain["allOf"] = [*(also if isinstance(also, list) else []), {"anyOf": plain.pop("oneOf")}]
     if "contains" in looser:
@@ -74,7 +74,7 @@ def _inside(key: str, value: JsonValue, *, counts_references: bool) -> tuple[Jso
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
-    """The same with `type: object` at its top. Raises UnsuitableTool for a schema that lets no object through."""
+    """The schema with `type: object` at its top. Raises UnsuitableTool if no object is valid."""
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise UnsuitableTool(f"its parameters are no object: `type` of its input_schema is {json.dumps(kind)}")
@@ -82,10 +82,10 @@ def object_schema(schema: JsonSchema) -> JsonSchema:
 
 
 def plain_object_schema(schema: JsonSchema) -> tuple[JsonSchema, str]:
-    """A schema that OpenAI and Anthropic take, which lets through at least the same, and what it leaves out, in words.
+    """A schema that OpenAI and Anthropic accept, at least as permissive, and the left-out rules in words.
 
-    References of the top are followed, and choices there become the properties of all of them. The service checks calls against
-    the real schema, so what is left out costs the model a second try, not a wrong call. Raises UnsuitableTool.
+    References at the top are followed, and choices there are replaced by the properties of all of them. The service validates calls against
+    the real schema, so a left-out rule costs the model a second try, not a wrong call. Raises UnsuitableTool.
     """
     top = object_schema(_followed(schema))
     left_out: JsonSchema = {key: top[key] for key in _CHOICES if key in top}
@@ -117,7 +117,7 @@ def _followed(schema: JsonSchema) -> JsonSchema:
 
 
 def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Iterator[JsonSchema]:
-    """Schemas of which the object may have to fit one, as deep as they are nested in each other."""
+    """All schemas in the choices, at any depth."""
     if not depth:
         raise UnsuitableTool("the choices at the top of its input_schema are nested too deep")
     for key in ("allOf", "anyOf", "oneOf", "then", "else"):

@@ -21,7 +21,7 @@ class ChatRequests(Requests):
         return self._post(ChatReply, "chat", body=body, unbounded=True, headers=_headers(key))
 
     def chat_streamed(self, chat_id: str, message: str, key: str | None = None) -> Generator[Chunk | ChatReply]:
-        """The parts of the answer as they are made, and last the whole answer. It is missing if the service stopped meanwhile: ask again."""
+        """The parts of the answer as they are made, and last the whole answer. It is missing if the service stopped: ask again."""
         body: dict[str, JsonValue] = {"chat_id": chat_id, "message": message, "stream": True}
         with self._streamed("/chat", _headers(key) or {}, "POST", body) as answer:
             for event in events_of(answer, {"chunk": Chunk, "done": ChatReply}):

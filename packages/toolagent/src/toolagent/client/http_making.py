@@ -77,7 +77,7 @@ class MakingRequests(Requests):
     def task_events(self, task_id: str, after: int = 0, patience_s: float = 60.0) -> Generator[TaskNote | ListedTask]:
         """Follow the task until its end: each log line after a position, and the task after each change.
 
-        A broken connection is resumed where it broke, unless the service is down (or answers 503) for `patience_s` seconds. Then this raises
+        A broken connection is resumed where it broke, unless the service is down (or answers 503) for `patience_s` seconds. Then it raises
         Unreachable or Refused; Unreachable at once if nothing has ever answered.
         """
         patience, heard, is_there = _Patience(patience_s), False, False

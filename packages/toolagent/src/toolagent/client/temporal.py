@@ -126,7 +126,7 @@ class ToolAgentClient:
         return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        """Cancel a call; False when Temporal does not know it. An ended call stays as it is. Raises AnswerPendingError."""
+        """Cancel a call; False if Temporal does not know it. An ended call stays unchanged. Raises AnswerPendingError."""
         if workflow_id is not None and await self.task(call_id, workflow_id) is None:
             return False
         with _reached(call_id), if_known():

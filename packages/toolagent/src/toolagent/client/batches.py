@@ -20,7 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
 from toolagent.client.child import found_by, memo_of
-from toolagent.client.failures import BrokenOffError, CallRefusedError, pending
+from toolagent.client.failures import AnswerPendingError, BrokenOffError, CallRefusedError
 from toolagent.client.handles import FollowedCalls
 from toolagent.client.patience import SilenceError, described, is_away, patiently, queried, reached
 from toolagent.client.task_views import view_of
@@ -30,7 +30,7 @@ from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import batch_fingerprint, counted, keyed_batch_id, lost, never_made, progress_of, state_of
 from toolagent.core.calls.results import failed, key_conflict
 
-__all__ = ["Batches", "collected"]
+__all__ = ["Batches", "collected", "pending"]
 
 _START_TIMEOUT = timedelta(seconds=5)
 _QUERY_TIMEOUT = timedelta(seconds=3)
@@ -152,6 +152,11 @@ async def collected(end: BatchEnd, fetch: Fetch) -> BatchResult:
     distinct = dict(zip(keys, end.calls, strict=True))
     results = dict(zip(distinct, await asyncio.gather(*map(result_of, distinct.values())), strict=True))
     return counted(end, tuple(map(results.__getitem__, keys)))
+
+
+def pending(call_id: str, message: str, tool_id: str = "") -> AnswerPendingError:
+    """Temporal does not answer now, for the reason in `message`."""
+    return AnswerPendingError(failed(call_id, tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message), datetime.now(UTC)))
 
 
 def _reached(batch_id: str) -> AbstractContextManager[None]:

@@ -13,10 +13,7 @@ ChatUnreachableError      neither Temporal nor a worker answers now for a conver
 ChatRefusedError          a conversation refuses a message; `type` says why
 """
 
-from datetime import UTC, datetime
-
-from toolagent.contracts.calls import ErrorType, ToolError, ToolResult
-from toolagent.core.calls.results import failed
+from toolagent.contracts.calls import ToolError, ToolResult
 
 __all__ = [
     "AnswerPendingError",
@@ -29,7 +26,6 @@ __all__ = [
     "SessionRefusedError",
     "SessionUnreachableError",
     "ToolAgentError",
-    "pending",
 ]
 
 
@@ -86,8 +82,3 @@ class ChatUnreachableError(Exception):
 
 class ChatRefusedError(_TypedError):
     """`type` is `chat_full`, or the error type of the message."""
-
-
-def pending(call_id: str, message: str, tool_id: str = "") -> AnswerPendingError:
-    """Temporal does not answer now, for the reason in `message`."""
-    return AnswerPendingError(failed(call_id, tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message), datetime.now(UTC)))

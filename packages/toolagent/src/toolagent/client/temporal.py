@@ -11,11 +11,11 @@ from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlrea
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
-from toolagent.client.batches import Batches
+from toolagent.client.batches import Batches, pending
 from toolagent.client.call_ids import new_call_id
 from toolagent.client.chats import Chats
 from toolagent.client.child import ended_outside, found_by, memo_of
-from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError, pending
+from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
 from toolagent.client.patience import SilenceError, described, if_known, is_away, patiently, reached

@@ -1,1 +1,1 @@
-"""What the service's own parts share: its steps, and the rules they follow. Not published."""
+"""Shared parts of the service: contracts of its steps, and rules. Not published."""

@@ -1,4 +1,4 @@
-"""The workflow of a front door's lane, as its door sees it."""
+"""The workflow of a front door's lane, seen from the door."""
 
 import asyncio
 import time
@@ -16,30 +16,30 @@ from toolagent_service.calls.lanes import BatchRefusedError, LaneUnreachableErro
 from toolagent_service.contracts.lanes import LaneBatch, LaneEnds
 
 _TASK_TIMEOUT = timedelta(seconds=1)
-"""So long the lane stands still after its worker was killed."""
+"""How long the lane stands still after its worker was killed."""
 
 _PATIENCE = timedelta(seconds=10)
 _SILENCES, _SILENT_S = 2, 15.0
-"""So many batches in a row that are not taken, and so long, after which the lane is begun anew. We may have stood still during one,
-or during two that were under way together: those count as one.
+"""The lane is started anew after this many refused batches in a row, over this time. Our own process may have stood still during one,
+or during two that were under way together, which count as one.
 """
 
 _CLOSING_S = 2.0
 _ASKED, _DRAINS_S = 40, 0.05
-"""How often a batch is sent while a run of the lane ends and the next begins, and the pause between."""
+"""How often a batch is sent while one run of the lane ends and the next begins, and the pause between, in seconds."""
 
 
 class LaneWorkflow:
-    """It is started where it is not there, also when somebody has ended it; and anew where what has its id does not answer."""
+    """Starts the workflow if it is missing or was ended, and starts it anew if it does not answer."""
 
     def __init__(self, client: Client, door: str) -> None:
         self._client, self.workflow_id, self._queue = client, lane_id(door), door_queue(door)
         self._is_started, self._silences, self._silent_at, self._judged_at = False, 0, 0.0, 0.0
         self.is_open = False
-        """Whether it may be there."""
+        """Whether the workflow may exist."""
 
     async def send(self, batch: LaneBatch) -> bool:
-        """Returns when the workflow is done with the batch: whether its run is about to end. Raises LaneUnreachableError,
+        """Returns when the workflow has finished the batch: whether its run is about to end. Raises LaneUnreachableError,
         BatchRefusedError.
         """
         for _ in range(_ASKED):
@@ -49,7 +49,7 @@ class LaneWorkflow:
         raise LaneUnreachableError("The lane has not gone on in a new run.")
 
     async def _taken(self, batch: LaneBatch) -> LaneEnds | None:
-        """None where the run of the lane is about to end."""
+        """None if the run of the lane is about to end."""
         began_at = time.monotonic()
         try:
             if not self._is_started:
@@ -74,15 +74,15 @@ class LaneWorkflow:
         return ends
 
     async def _update(self, batch: LaneBatch) -> LaneEnds:
-        """Raises TimeoutError, and what the SDK says."""
+        """Raises TimeoutError, and errors of the SDK."""
         handle = self._client.get_workflow_handle(self.workflow_id)
         try:
-            # With a time-out of each request alone, the SDK asks for ever while a server says in time that nothing has happened yet.
+            # With a time-out per request alone, the SDK would ask forever while the server answers in time that there is no outcome yet.
             async with asyncio.timeout(_PATIENCE.total_seconds()):
                 return await handle.execute_update(step_names.TAKE, batch, result_type=LaneEnds)
         except WorkflowUpdateRPCTimeoutOrCancelledError as error:
             if (task := asyncio.current_task()) is not None and task.cancelling():
-                raise asyncio.CancelledError from error  # the SDK says the same of both
+                raise asyncio.CancelledError from error  # the SDK raises one error for both
             raise TimeoutError from error
 
     @property
@@ -99,21 +99,21 @@ class LaneWorkflow:
         self._is_started = self._is_started and not self._is_stuck
 
     async def close(self) -> None:
-        """Its door closes: it ends, while its worker is still there. Raises LaneUnreachableError, and is still open then."""
+        """End the workflow, while its worker still runs. Raises LaneUnreachableError, and then stays open."""
         if not self.is_open:
             return
         handle = self._client.get_workflow_handle(self.workflow_id)
         await _told(handle.signal(step_names.CLOSE, rpc_timeout=_PATIENCE))
         try:
-            with suppress(WorkflowFailureError):  # somebody else has ended it
+            with suppress(WorkflowFailureError):  # it was ended from outside
                 await asyncio.wait_for(handle.result(), _CLOSING_S)
         except (TimeoutError, RPCError):
-            # Its worker is too busy, and gone soon: then nobody could end it.
+            # Its worker is too busy, and will stop soon. After that, nothing could end it.
             await self.terminate()
         self.is_open = False
 
     async def terminate(self) -> None:
-        """Its door is gone, and with it the worker that could end it. Raises LaneUnreachableError."""
+        """End the workflow of a door that is gone, together with its worker. Raises LaneUnreachableError."""
         handle = self._client.get_workflow_handle(self.workflow_id)
         await _told(handle.terminate(reason="Its front door is gone.", rpc_timeout=_PATIENCE))
 

@@ -1,4 +1,4 @@
-"""The plugin of `toolagent`, for the workers of the service: its workflow sandbox knows the steps too."""
+"""The plugin of `toolagent` for the workers of the service. Its workflow sandbox passes the steps too."""
 
 from importlib.metadata import version
 
@@ -10,12 +10,12 @@ _PASSED_THROUGH = ("toolagent_service.contracts", "toolagent_service.step_names"
 
 
 def service_plugin(workflow_runner: WorkflowRunner | None = None) -> ToolAgentPlugin:
-    """Give it to `Client.connect`; workers and replayers made from that client have it too."""
+    """Give it to `Client.connect`. Workers and replayers of that client use it too."""
     return _ServicePlugin(workflow_runner or sandboxed_runner(*_PASSED_THROUGH))
 
 
 class _ServicePlugin(ToolAgentPlugin):
     def configure_worker(self, config: WorkerConfig) -> WorkerConfig:
-        # Without one, Temporal makes it of the code of all modules: it reads them a second time, for tenths of a second at each start.
+        # By default, Temporal hashes the code of all modules, which takes tenths of a second at each start.
         config["build_id"] = f"toolagent-service {version('toolagent-service')}"
         return super().configure_worker(config)

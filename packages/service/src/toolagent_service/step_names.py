@@ -1,58 +1,58 @@
-"""What steps are called on Temporal, where they wait, and the types of their errors."""
+"""Names of steps on Temporal, their task queues, and the types of their errors."""
 
 from toolagent.client.names import TASK_QUEUE
 
 TOOL_CONNECTION_LOST = "tool_connection_lost"
-"""Error type of an attempt that may be made again because the tool is repeatable."""
+"""Error type of an attempt that may be repeated, because the tool is repeatable."""
 
 ATTEMPT_ENDED = "attempt_ended"
-"""Error type of an attempt that was ended from outside (its worker stops, somebody pauses it), though nobody cancelled the call."""
+"""Error type of an attempt that was ended from outside (its worker stops, it is paused), without a cancellation of the call."""
 
 CALLBACK_NOT_TAKEN = "callback_not_taken"
-"""Error type of a post that the receiver did not take; it is sent again later."""
+"""Error type of a callback that the receiver did not accept. It is sent again later."""
 
 LANE_DRAINS = "lane_drains"
-"""Error type of a batch that a run of a lane refuses because it is about to go on as a new one; it is sent again."""
+"""Error type of a batch that a run of a lane refuses because it is about to continue as a new one. The batch is sent again."""
 
 HOST_LOST = "host_lost"
-"""Error type of an agent whose host does not come back; its files are there alone."""
+"""Error type of an agent whose host, the only one with its files, does not come back."""
 
 MODEL_BUSY = "model_busy"
-"""Error type of a turn that the model's provider had no time for; it is asked again."""
+"""Error type of a turn for which the provider of the model was too busy. It is repeated."""
 
 MODEL_REFUSED = "model_refused"
-"""Error type of a turn that will not be had until somebody changes something."""
+"""Error type of a turn that cannot succeed until something is changed."""
 
 STILL_RUNNING = "still_running"
-"""Error type of a look at a call that is waited for and goes on; Temporal looks again later."""
+"""Error type of a look at a call that still runs. Temporal looks again later."""
 
 KNOWHUB_AWAY = "knowhub_away"
 """Error type of a synchronisation for which KnowHub could not be read."""
 
 LOOKS_QUEUE = f"{TASK_QUEUE}:looks"
-"""Where calls of others are waited for. No bucket and no host can have this name: theirs hold no colon, or a slash."""
+"""The queue for waiting for calls of others. No bucket or host has this name: theirs contain no colon, or a slash."""
 
 CALLBACKS_QUEUE = f"{TASK_QUEUE}:callbacks"
-"""Where deliveries of callbacks wait: receivers that hang keep nobody else waiting."""
+"""The queue for deliveries of callbacks, so that slow receivers delay nothing else."""
 
 MAINTAIN_QUEUE = f"{TASK_QUEUE}:maintain"
-"""Where what is done once for all hosts waits for any of them."""
+"""The queue for work that any host does for all hosts."""
 
 CALL_LANE = "CallLane"
 TAKE = "take"
 """Update of a `CallLane`: a `LaneBatch`."""
 
 CLOSE = "close"
-"""Signal to a `CallLane`: its door is closed."""
+"""Signal to a `CallLane`: its door has closed."""
 
 ANSWERED = "answered"
-"""Signal to an `InvokeTool`: a session has made its call, and the record says how it ended."""
+"""Signal to an `InvokeTool`: a session has made its call, and the record has the result."""
 
 USE_SESSION = "use"
-"""Signal to a `ToolGroup`: a call that somebody makes by itself uses the session (`SessionUse`)."""
+"""Signal to a `ToolGroup`: a call from outside uses the session (`SessionUse`)."""
 
 STOP_BY = "stop_by"
-"""Signal to a `ToolGroup`: somebody's call of its stop (`AdoptedCall`), which the session makes."""
+"""Signal to a `ToolGroup`: a call of its stop from outside (`AdoptedCall`), which the session makes."""
 
 ADMIT = "admit"
 MAKE_BATCH = "make_batch"
@@ -97,10 +97,10 @@ SYNC_KNOWHUB = "sync_knowhub"
 
 
 def control_queue(host: str) -> str:
-    """Where a host takes orders about the tools that live on it."""
+    """The queue for orders to a host about the tools that live on it."""
     return f"{host}/control"
 
 
 def making_queue(host: str) -> str:
-    """Where a host takes the steps of tasks that make tools: their folders and containers are there."""
+    """The queue for steps of tasks that make tools on a host, which has their folders and containers."""
     return f"{host}/making"

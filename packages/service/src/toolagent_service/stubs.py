@@ -1,4 +1,4 @@
-"""Typed, bodiless activities and child workflows: what a workflow calls instead of their implementation."""
+"""Typed stubs of activities, which workflows call instead of the implementations."""
 
 from collections.abc import Awaitable, Callable
 from types import NoneType
@@ -64,7 +64,7 @@ R = TypeVar("R")
 
 
 class BodilessError(RuntimeError):
-    """A stub was run: the worker registered it instead of the implementation."""
+    """A stub ran, because the worker registered it instead of the implementation."""
 
 
 def _bodiless() -> Never:
@@ -86,7 +86,7 @@ async def admit(_request: AdmitRequest) -> Admission:
 
 
 make_batch = _stub(step_names.MAKE_BATCH, LaneBatch, LaneEnds)
-"""Make the calls of a batch, as far as the budget of the lane goes."""
+"""Make the calls of a batch, within the budget of the lane."""
 
 place = _stub(step_names.PLACE, PlaceRequest, Placement)
 """Find another queue for a call that was not served in time."""
@@ -98,115 +98,115 @@ call_tool = _stub(step_names.CALL, CallRequest, Finished)
 """Make the call."""
 
 settle = _stub(step_names.SETTLE, SettleRequest, ToolResult)
-"""Check the output and record how the call ended. The result comes back without the output, which the workflow has already."""
+"""Validate the output and record the result. Returns the result without the output, which the workflow already has."""
 
 control_tool = _stub(step_names.CONTROL, ToolControl, ToolRoute)
-"""Start, stop or destroy a tool on the host whose queue this is."""
+"""Start, stop or destroy a tool on the host of this queue."""
 
 look_at_call = _stub(step_names.LOOK_AT_CALL, LookRequest, CallLook)
-"""See how far a call is that somebody else has begun."""
+"""Look at a call that was started elsewhere."""
 
 deliver_callback = _stub(step_names.DELIVER_CALLBACK, Callback, CallbackEnd)
-"""Post it once."""
+"""Post a callback once."""
 
 note_callback = _stub(step_names.NOTE_CALLBACK, CallbackNote, NoneType)
-"""Write down how a delivery ended."""
+"""Record how a delivery ended."""
 
 await_slot = _stub(step_names.AWAIT_SLOT, MakeRequest, Slot)
-"""Take the task's turn among those that run at once."""
+"""Wait for permission to run the task."""
 
 find_host = _stub(step_names.FIND_HOST, HostStep, Slot)
-"""Say where a task is to go on whose host has not taken a step in time."""
+"""Choose a host for a task whose host did not take a step in time."""
 
 enter_stage = _stub(step_names.ENTER_STAGE, StageStep, NoneType)
-"""Write down how far the task is."""
+"""Record the stage of the task."""
 
 inspect_task = _stub(step_names.INSPECT_TASK, TaskStep, Inspected)
-"""Look for a tool that does it already, and at the repository if there is one."""
+"""Look for an existing tool, and inspect the repository, if any."""
 
 diagnose = _stub(step_names.DIAGNOSE, TaskStep, Diagnosis)
-"""Gather what is known of the tool that is to be mended, and lay a copy of its files out."""
+"""Gather facts about the tool to repair, and copy its files into the workspace."""
 
 lay_out = _stub(step_names.LAY_OUT, TaskStep, NoneType)
-"""Give the coding agent a copy of the repository."""
+"""Copy the repository into the workspace of the coding agent."""
 
 build_candidate = _stub(step_names.BUILD_CANDIDATE, BuildStep, BuildOutcome)
-"""Build it without a model."""
+"""Build a candidate without a model."""
 
 brief_agent = _stub(step_names.BRIEF_AGENT, BriefStep, AgentRequest)
-"""Write down what the coding agent is to know, and what it may take."""
+"""Write the brief of the coding agent, and set its limits."""
 
 ask_model = _stub(step_names.ASK_MODEL, ModelAsk, ModelTurnNote)
-"""Have one turn of the model."""
+"""Ask the model for one turn."""
 
 answer_turn = _stub(step_names.ANSWER_TURN, AnswerAsk, AnswerNote)
-"""Have one turn of the model of a chat; write it down where it is the answer."""
+"""Ask the model of a chat for one turn, and store it if it is the answer."""
 
 use_tool = _stub(step_names.USE_TOOL, ToolRun, ToolNote)
-"""Do one thing that the model wants done."""
+"""Run one use of a tool by the model."""
 
 verify_candidate = _stub(step_names.VERIFY_CANDIDATE, VerifyStep, Assessed)
-"""Ask the candidate everything that the gate asks."""
+"""Run all checks of the gate on the candidate."""
 
 register_candidate = _stub(step_names.REGISTER_CANDIDATE, RegisterStep, Registered)
-"""Make the candidate a version that can be called."""
+"""Register the candidate as a version that can be called."""
 
 clear_task = _stub(step_names.CLEAR_TASK, TaskStep, NoneType)
-"""End and remove what the task has on this host."""
+"""End and remove everything of the task on this host."""
 
 end_task = _stub(step_names.END_TASK, EndStep, NoneType)
-"""Write down how the task ended."""
+"""Record how the task ended."""
 
 
 @activity.defn(name=step_names.OPEN_SESSION)
 async def open_session(_step: OpenStep) -> bool | SessionView:
-    """Write down that a session begins; False where there are too many.
+    """Record that a session begins. False if there are too many.
 
-    The session as it is where it has begun before: its workflow was reset.
+    If the session has begun before, because its workflow was reset, returns its current state.
     """
     _bodiless()
 
 
 note_session = _stub(step_names.NOTE_SESSION, SessionStep, NoneType)
-"""Write down how far a session is."""
+"""Record the state of a session."""
 
 list_launches = _stub(step_names.LIST_LAUNCHES, SessionStep, tuple[JsonValue, ...])
-"""Say what other living sessions of the group have launched."""
+"""List the launches of other open sessions of the group."""
 
 
 @activity.defn(name=step_names.PIN_VERSIONS)
 async def pin_versions(_group: ToolGroup) -> dict[str, str]:
-    """Say which versions of a group's tools are active."""
+    """List the active versions of a group's tools."""
     _bodiless()
 
 
 @activity.defn(name=step_names.FIND_GROUP)
 async def find_group(_group_id: str) -> ToolGroup | None:
-    """The group as the catalog has it now."""
+    """Find the group in the catalog."""
     _bodiless()
 
 
 recall_chat = _stub(step_names.RECALL_CHAT, ChatStep, ChatRecalled)
-"""Read what the archive knows of a chat."""
+"""Read the archive of a chat."""
 
 
 @activity.defn(name=step_names.BEGIN_TURN)
 async def begin_turn(_message: ChatMessage) -> TurnBegun:
-    """Write a message down; answer it where rules do."""
+    """Store a message, and answer it if rules can."""
     _bodiless()
 
 
 end_turn = _stub(step_names.END_TURN, TurnEnded, ChatReply)
-"""Write the answer down."""
+"""Store the answer."""
 
 await_task = _stub(step_names.AWAIT_TASK, TaskWatch, TaskOutcome)
-"""Look whether a task has ended."""
+"""Check whether a task has ended."""
 
 announce_task = _stub(step_names.ANNOUNCE_TASK, Announcement, int)
-"""Say in the chat how a task ended. Returns how many turns it has then."""
+"""Announce in the chat how a task ended. Returns the number of turns after that."""
 
 rest_chat = _stub(step_names.REST_CHAT, ChatStep, NoneType)
-"""Write down that the workflow of a chat ends."""
+"""Record that the workflow of a chat ends."""
 
 
 @activity.defn(name=step_names.LIST_LIVE_HOSTS)
@@ -216,16 +216,16 @@ async def list_live_hosts() -> tuple[str, ...]:
 
 
 maintain_host = _stub(step_names.MAINTAIN_HOST, HostTurn, HostRound)
-"""Look after the tools on the host whose queue this is."""
+"""Maintain the tools on the host of this queue."""
 
 
 @activity.defn(name=step_names.MAINTAIN_SERVICE)
 async def maintain_service() -> ServiceRound:
-    """Do what is done once for all hosts."""
+    """Do the work that is done once for all hosts."""
     _bodiless()
 
 
 @activity.defn(name=step_names.SYNC_KNOWHUB)
 async def sync_knowhub(_request: SyncRequest) -> KnowHubSync:
-    """Have KnowHub's resources and our tools name each other, or see what would be changed."""
+    """Synchronise KnowHub's resources with our tools, or plan the changes."""
     _bodiless()

@@ -1,1 +1,1 @@
-"""The rules of durable agents: their loop, what a model is told, what it costs."""
+"""Rules of durable agents: their loop, texts for their model, costs."""

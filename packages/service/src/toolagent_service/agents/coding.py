@@ -1,6 +1,7 @@
-"""The rules of the coding role: an agent that puts a candidate down, is told why it did not pass, and has another round."""
+"""The rules of the coding role: an agent that delivers a candidate, and gets another round if it does not pass."""
 
 from toolagent_service.agents.loop import Rules
+from toolagent_service.agents.trimming import cut
 from toolagent_service.contracts.agent import AgentRequest, LoopState
 
 CODING = Rules(
@@ -17,11 +18,10 @@ LONGEST_EVIDENCE = 12_000
 
 
 def another_round(request: AgentRequest, state: LoopState, evidence: str) -> LoopState | None:
-    """A candidate did not pass: the state to go on from, in which the model is told why. None when all rounds are used."""
+    """The state after a candidate that did not pass, in which the model is told why. None if all rounds are used."""
     if state.round >= request.limits.rounds:
         return None
     told = f"What you put down did not pass the checks. Mend it and call {CODING.final_tool} again."
-    shown = evidence if len(evidence) <= LONGEST_EVIDENCE else f"{evidence[:LONGEST_EVIDENCE]}… ({len(evidence):,} characters)"
     return state.model_copy(
         update={
             "round": state.round + 1,
@@ -33,7 +33,7 @@ def another_round(request: AgentRequest, state: LoopState, evidence: str) -> Loo
             "idle_turns": 0,
             "remarks": (
                 *state.remarks,
-                f"{told}\n\n{shown}",
+                f"{told}\n\n{cut(evidence, LONGEST_EVIDENCE)}",
             ),
         }
     )

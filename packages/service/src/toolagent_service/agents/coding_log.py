@@ -1,4 +1,4 @@
-"""Lines of the coding log: one line for each thing that happens, whatever a model puts in it."""
+"""Lines of the coding log. Each event is one line, whatever a model writes."""
 
 import json
 import re
@@ -21,7 +21,7 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2
 
 @dataclass(frozen=True, slots=True)
 class NewNote:
-    """A line to write. `key` identifies the event within its task: a second note with the same key changes nothing."""
+    """A line to write. `key` identifies the event within its task; a repetition changes nothing."""
 
     key: str
     kind: TaskNoteKind
@@ -35,7 +35,7 @@ def start_line(at: datetime, task: str) -> str:
 
 
 def text_line(at: datetime, text: str) -> str:
-    """What the model said."""
+    """A text of the model."""
     return log_line(at, f"[TEXT] {shown_text(text)}")
 
 
@@ -54,14 +54,14 @@ def done_line(at: datetime, seconds: float) -> str:
 
 
 def cost_line(at: datetime, cost_usd: float | None) -> str:
-    """None: the price of the model is not known."""
+    """`cost_usd` None: the price of the model is unknown."""
     return log_line(at, f"[COST] {'unknown' if cost_usd is None else f'${cost_usd:.2f}'}")
 
 
 def turn_cost_line(
     at: datetime, tokens: int, cost_usd: float | None, task_tokens: int, task_cost_usd: float, *, is_lost: bool = False, unpriced: int = 0
 ) -> str:
-    """What one turn took, and the task with it so far, `unpriced` turns of unknown price among them. `is_lost`: its answer broke off."""
+    """The usage of one turn, and of the task so far, with `unpriced` turns of unknown price. `is_lost`: the answer broke off."""
     cost = "unknown" if cost_usd is None else f"${cost_usd:.4f}"
     known = f"${task_cost_usd:.4f}" if task_cost_usd or not unpriced else "unknown"
     more = f" and {unpriced} turns of unknown price" if task_cost_usd and unpriced else ""
@@ -83,8 +83,8 @@ def shown_use(name: str, arguments: dict[str, JsonValue]) -> str:
 
 
 def shown_text(text: str, longest: int = LONGEST_LINE) -> str:
-    """On one line, with secrets masked, at most `longest` characters and a mark where it was cut."""
-    # What is beyond is not looked at: a model's text may have megabytes.
+    """The text on one line, with secrets masked, cut to `longest` characters with a mark."""
+    # The rest is ignored, because a model's text may have megabytes.
     beginning = masked_text(text[: longest * 2])
     line = _CONTROLS.sub("�", _BREAKS.sub(" ", beginning)).strip()
     return line if len(line) <= longest and len(text) <= longest * 2 else f"{line[: longest - 1]}…"

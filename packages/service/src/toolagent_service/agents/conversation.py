@@ -1,4 +1,4 @@
-"""Messages to a model, put together so that the Messages API takes them: every use of a tool answered, in order, and nothing empty."""
+"""Messages to a model in the form that the Messages API accepts: every use of a tool is answered, in order, and nothing is empty."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,23 +6,23 @@ from toolagent_service.contracts.agent import ModelAsk
 from toolagent_service.contracts.model import Block, Carried, Message, Text, ToolOutcome, ToolUse
 
 OPENING = 0
-"""The position of what an agent is told first: before the messages that are sent."""
+"""The position of the first text for an agent, before all messages."""
 
 _NOT_RUN = "Not run. Ask for it again if it is still needed."
 _NOTHING = "(nothing)"
-"""The API takes no message without text."""
+"""The API refuses messages without text."""
 
 
 def opening_message(opening: str, ask: ModelAsk) -> Message:
-    """The first message: what the task is, and what was said before the first turn."""
+    """The first message: the task, and remarks before the first turn."""
     return _from_user((Text(text=opening), *_remarks(ask)))
 
 
 def next_message(answer: Message, kept: Mapping[str, ToolOutcome], ask: ModelAsk) -> Message:
     """The message after an answer: an outcome for each of its uses, then the remarks.
 
-    `kept` are the outcomes in the store, by the id of the use. A use that nothing is known of is answered too: the API refuses a
-    conversation in which one is not.
+    `kept` are the outcomes in the store, by the id of the use. A use without a known outcome is answered too: the API refuses a
+    conversation with an unanswered use.
     """
     refused = {outcome.tool_use_id: outcome.text for outcome in ask.outcomes if outcome.text is not None}
     outcomes = tuple(_outcome(use, kept, refused) for use in answer.content if isinstance(use, ToolUse))
@@ -30,9 +30,9 @@ def next_message(answer: Message, kept: Mapping[str, ToolOutcome], ask: ModelAsk
 
 
 def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """As the API takes them: no text without a character in it, no message without content, roles in turn.
+    """The messages in the form that the API accepts: no blank text, no message without content, alternating roles.
 
-    What an answer holds keeps its order, and what is carried is not touched: models refuse their thinking when something before it changed.
+    Blocks of an answer keep their order, and carried ones are unchanged: models reject their thinking if anything before it changed.
     """
     sent: list[Message] = []
     for message in messages:
@@ -46,7 +46,7 @@ def sendable(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _alone(content: tuple[Block, ...]) -> tuple[Block, ...]:
-    # Thinking with nothing after it is an answer that was cut off; the API wants something said.
+    # An answer that was cut off may end with thinking, after which the API requires a text.
     return (*content, Text(text=_NOTHING)) if all(isinstance(block, Carried) for block in content) else content
 
 

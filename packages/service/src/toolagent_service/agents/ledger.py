@@ -1,4 +1,4 @@
-"""What the ledger says of a turn of a model: whether it was recorded, and what lost attempts at it cost."""
+"""Turns of models in the ledger: whether they are recorded, and the cost of lost attempts."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from toolagent_service.contracts.model import ModelTurn, Usage
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn that was paid for. `position` is that of its message in the transcript."""
+    """A paid turn. `position` is that of its message in the transcript."""
 
     turn: ModelTurn
     position: int
@@ -15,7 +15,7 @@ class RecordedTurn:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Of whom a turn was asked, and with which prompt (`name@version`)."""
+    """The provider and model of a turn, and its prompt (`name@version`)."""
 
     provider: str = ""
     model: str = ""
@@ -24,7 +24,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """What attempts at one turn used that broke off, together."""
+    """The total usage of attempts at one turn that broke off."""
 
     attempts: int
     usage: Usage
@@ -33,7 +33,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """What is known of a turn: itself, if it was had before, and what broke off."""
+    """The state of a turn: the recorded turn, if any, and lost attempts."""
 
     recorded: RecordedTurn | None
     lost: Lost

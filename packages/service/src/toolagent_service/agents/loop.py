@@ -1,7 +1,7 @@
-"""The loop of a durable agent of any role: what comes next, and what the outcome of a step changes.
+"""The loop of a durable agent of any role: the next step, and the state after each outcome.
 
-Pure: no clock, no I/O. The workflow does what `next_step` asks for, tells what came of it, and keeps the state. A state only grows by what
-it has to remember; messages are in the store, by position. What one role does otherwise than another is in its `Rules`.
+Pure: no clock, no I/O. The workflow runs the `next_step`, reports its outcome, and keeps the state. The state stays small:
+messages are in the store, by position. Differences between roles are in `Rules`.
 """
 
 from collections import Counter
@@ -23,19 +23,19 @@ from toolagent_service.contracts.agent import (
 )
 
 IDLE_TURNS = 2
-"""How often a model that does nothing is asked to go on."""
+"""How often a model that uses no tool is asked to go on."""
 
 CIRCLE_WINDOW = 24
-"""Of so many latest uses, those that are alike are counted: a circle of several steps shows too."""
+"""The number of latest uses in which equal ones are counted. Circles of several steps count too."""
 
 CIRCLE_HINT = 3
 CIRCLE_END = 6
 
 MOST_REMARKS = 20
-"""Pieces of guidance that may wait for the next turn."""
+"""The most remarks that may wait for the next turn."""
 
 MOST_HEARD = 50
-"""Pieces of guidance that an agent hears."""
+"""How many ids of guidance are remembered."""
 
 _NO_ANSWERS = {"refusal", "model_context_window_exceeded", "max_tokens"}
 
@@ -51,22 +51,22 @@ _ALWAYS_CUT = "The answer was too long and was cut off each time. Ask for less a
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Of one role. Texts are for its model."""
+    """The rules of one role. Texts are for its model."""
 
     final_tool: str
-    """Puts down what the agent is to make, and ends it: nothing of a turn that comes after it is run."""
+    """The tool that delivers the product and ends the agent. Later uses in the same turn are not run."""
     go_on: str
-    """Said after a turn that used no tool."""
+    """The remark after a turn without a use of a tool."""
     smaller_steps: str
-    """Said where an answer was too long: how to make shorter ones."""
+    """The remark after an answer that was too long: how to make shorter ones."""
     gave_up: str
-    """Why it ended that used no tool, though it was asked to: for people."""
+    """The reason, for people, of an agent that ended because it used no tool."""
     answers: bool = False
-    """A turn that uses no tool and says something whole is what the agent was to make, and ends it."""
+    """Whether a complete text without a use of a tool is the product, and ends the agent."""
     limits: LimitNames = OF_A_TASK
-    """Told where one is reached."""
+    """The names of the limits in messages."""
     of_task: bool = True
-    """Its conversations are tasks: people follow a log of each, and the task has the sums of what was paid."""
+    """Whether its conversations are tasks, with a log and the sums of costs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class AskModel:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Do these one after the other, since one may need what the one before it made; then `after_tools` with all notes, or with each as it
-    comes. The `refused` are notes already.
+    """Run these in order, because one may need the result of another. Then `after_tools` with all notes, or with each as it
+    comes. `refused` are ready notes.
     """
 
     allowed: tuple[ToolRun, ...]
@@ -88,18 +88,18 @@ class RunTools:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Nothing more is done."""
+    """The end of the loop."""
 
     result: AgentResult
 
 
 def begin(request: AgentRequest, now_s: float) -> LoopState:
-    """The first state, or the one to go on from. `now_s` is the workflow's time."""
+    """The first state, or the one to continue from. `now_s` is the workflow's time."""
     return request.resume_from or LoopState(started_s=now_s, unread=request.opening)
 
 
 def next_step(request: AgentRequest, state: LoopState, now_s: float, names: LimitNames = OF_A_TASK) -> AskModel | RunTools | Finish:
-    """What is to be done now. Never changes the state: asked again, it says the same."""
+    """The next step. It does not change the state, so it may be asked again."""
     if state.end is not None:
         return _finish(state, state.end, state.reason)
     remaining_s = request.limits.wall_s - (now_s - state.started_s)
@@ -131,7 +131,7 @@ def next_step(request: AgentRequest, state: LoopState, now_s: float, names: Limi
 
 
 def after_model(rules: Rules, state: LoopState, ask: ModelAsk, note: ModelTurnNote) -> LoopState:
-    """An answer came. What was said with `ask` is no longer to be said; guidance that came meanwhile is."""
+    """The state after an answer. Remarks of `ask` are removed; those that came meanwhile stay."""
     answered = state.model_copy(
         update={
             "turns": state.turns + 1,
@@ -159,26 +159,26 @@ def after_model(rules: Rules, state: LoopState, ask: ModelAsk, note: ModelTurnNo
 
 
 def after_tools(state: LoopState, notes: tuple[ToolNote, ...]) -> LoopState:
-    """Outcomes came, of all that was pending or of some. A note of what is not pending is passed over: it was told before."""
+    """The state after some or all pending uses. A note without a pending use is a repetition, and ignored."""
     for note in notes:
         state = _after_tool(state, note)
     return state
 
 
 def is_answer(rules: Rules, note: ModelTurnNote) -> bool:
-    """Whether a turn is what the agent was to make: `after_model` ends it then."""
+    """Whether a turn is the product of the agent, so that `after_model` ends it."""
     return rules.answers and bool(note.said) and not note.uses and note.stop_reason not in _NO_ANSWERS
 
 
 def with_guidance(state: LoopState, guidance: Guidance) -> LoopState:
-    """A person says something; the model is told with the next turn. What was heard before changes nothing."""
+    """The state with guidance of a person, which the model gets with the next turn. A repetition changes nothing."""
     if guidance.id in state.heard:
         return state
     return state.model_copy(
         update={
             "remarks": (*state.remarks, f"Guidance from the person who asked for this: {guidance.text}"),
             "heard": (*state.heard, guidance.id)[-MOST_HEARD:],
-            # Somebody has looked: what went round may be meant, and silence is answered.
+            # A person has looked: circles may be intended, and idle turns are answered.
             "fingerprints": (),
             "idle_turns": 0,
         }
@@ -186,7 +186,7 @@ def with_guidance(state: LoopState, guidance: Guidance) -> LoopState:
 
 
 def refusal_of(state: LoopState) -> str | None:
-    """Why guidance cannot be taken now; None: it can."""
+    """Why guidance cannot be accepted now; None if it can."""
     if state.end is not None:
         return f"The agent has ended ({state.end.value})."
     if len(state.remarks) >= MOST_REMARKS:
@@ -195,17 +195,17 @@ def refusal_of(state: LoopState) -> str | None:
 
 
 def ended(state: LoopState, end: AgentEnd, reason: str) -> LoopState:
-    """The agent stops."""
+    """The state of a stopped agent."""
     return state.model_copy(update={"end": end, "reason": reason})
 
 
 def unanswered(state: LoopState, reason: str, kind: str = "") -> LoopState:
-    """The model could not be asked. `kind` of obstacle; where answers that broke off used a budget up, it is that end's value."""
+    """The state after a failure to ask the model. If lost answers used up a budget, `kind` is the value of that end."""
     return ended(state, AgentEnd(kind) if kind in _BUDGETS else AgentEnd.MODEL, reason)
 
 
 def out_of_time(request: AgentRequest, state: LoopState, last: str = "", names: LimitNames = OF_A_TASK) -> LoopState:
-    """The time was over before the model answered; `last` says why it did not the last time."""
+    """The state if the time ended before the model answered. `last` is the last error of the model."""
     told = f" The model had not answered until then: {last}" if last else ""
     return ended(state, AgentEnd.WALL_TIME, f"{_time_is_over(request, names)}{told}")
 
@@ -243,7 +243,7 @@ def _tools(request: AgentRequest, state: LoopState, remaining_s: float) -> RunTo
 
 
 def _until_final(rules: Rules, uses: tuple[ToolUseNote, ...]) -> tuple[ToolUseNote, ...]:
-    """What comes after the final tool is not done: it would change what was put down."""
+    """Refuses uses after the final tool, because they would change the product."""
     final = next((place for place, use in enumerate(uses) if use.name == rules.final_tool and not use.fault), len(uses))
     told = f"Not run: it came after {rules.final_tool}, which ends a turn."
     after = (use if use.fault else use.model_copy(update={"fault": told}) for use in uses[final + 1 :])

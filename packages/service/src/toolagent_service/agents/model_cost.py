@@ -1,4 +1,4 @@
-"""What a turn of a model costs, and whether a task can pay for another one."""
+"""The cost of a turn of a model, and the budget for the next one."""
 
 from dataclasses import dataclass
 
@@ -8,17 +8,17 @@ from toolagent_service.contracts.agent import AgentEnd, AgentLimits, LoopState, 
 from toolagent_service.contracts.model import Price, Rates, Usage
 
 LEAST_ANSWER = 1_024
-"""Tokens. A turn that may write less than this can do nothing useful."""
+"""Tokens. A turn with fewer is useless."""
 
 _MILLION = 1_000_000
 
 _BYTES_OF_A_TOKEN = 3
-"""Of text, in UTF-8: a little more in English, and about a character in Chinese."""
+"""Bytes of UTF-8 per token: a little more in English, and about one character in Chinese."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitNames:
-    """How whoever reads that a limit is reached gives more. `whose` they are: of what the limits are."""
+    """The names of limits, in messages that say how to raise them. `whose` limits they are."""
 
     whose: str = "the task"
     turns: str = "limits.turns"
@@ -32,7 +32,7 @@ OF_A_TASK = LimitNames()
 
 @dataclass(frozen=True, slots=True)
 class Exhausted:
-    """Nothing more can be asked for, and why."""
+    """No turn is possible any more, with the reason."""
 
     end: AgentEnd
     reason: str
@@ -51,11 +51,11 @@ def cost_of(price: Price, usage: Usage) -> float:
 
 
 def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> AgentLimits:
-    """What a task may take: what it asks for, never more than the service allows.
+    """The limits of a task: those it asks for, within those of the service.
 
-    Money cannot be counted for a model without a price. A limit in money that the task itself asked for then stays, and the loop ends
-    before the first turn: somebody counts on it. The service's own gives way, or a model without a price could do nothing; it holds for
-    what turns cost all the same, when they come under a name that has a price.
+    The cost of a model without a price is unknown. A limit in money of the task itself then stays, and the loop ends
+    before the first turn, because the caller relies on it. The limit of the service is dropped, so that such a model can work; it holds for
+    turns that are answered under a name with a price.
     """
     if asked.cost_usd is not None:
         cost = asked.cost_usd if allowed.cost_usd is None else min(asked.cost_usd, allowed.cost_usd)
@@ -73,9 +73,9 @@ def limits_for(asked: MakeLimits, allowed: AgentLimits, price: Price | None) -> 
 
 
 def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState, names: LimitNames = OF_A_TASK) -> int | Exhausted:
-    """How many tokens the next turn may write to stay within tokens and money: at least `LEAST_ANSWER`, unless a turn's own limit is less.
+    """Tokens that the next turn may write within the limits: at least `LEAST_ANSWER`, or the limit of a turn if that is less.
 
-    What it will read is taken to be what the last turn read and wrote, and what was written down for it since.
+    It is assumed to read what the last turn read and wrote, and all new outcomes and remarks.
     """
     new = _new_tokens(state)
     reads = state.last_usage.total + new
@@ -99,10 +99,10 @@ def answer_budget(limits: AgentLimits, price: Price | None, state: LoopState, na
 
 
 def next_attempt_budget(ask: ModelAsk, price: Price | None, lost: Lost, names: LimitNames = OF_A_TASK) -> int | Exhausted:
-    """How many tokens the answer may have in the next attempt, after those that broke off."""
+    """Tokens that the answer may have in the next attempt, after lost ones."""
     if ask.limits is None or not lost.attempts:
         return ask.max_tokens
-    # Another one reads what each of them did.
+    # The next attempt reads as much as each lost one.
     read = {name: count // lost.attempts for name, count in lost.usage.model_dump(exclude={"output_tokens"}).items()}
     tokens, cost_usd = ask.tokens + lost.usage.total, ask.cost_usd + lost.cost_usd
     state = LoopState(started_s=0, tokens=tokens, cost_usd=cost_usd, last_usage=Usage.model_validate(read))
@@ -113,13 +113,13 @@ def next_attempt_budget(ask: ModelAsk, price: Price | None, lost: Lost, names: L
 
 
 def _new_tokens(state: LoopState) -> int:
-    """About how many no turn has read yet."""
+    """The approximate number of tokens that no turn has read yet."""
     size = state.unread + sum(len(remark.encode("utf-8", "surrogatepass")) for remark in state.remarks)
     return -(-size // _BYTES_OF_A_TOKEN)
 
 
 def _unpriced(limits: AgentLimits, state: LoopState, names: LimitNames) -> Exhausted | None:
-    """What its turns will cost is not known of a model without a price, what they did cost may be."""
+    """The limit for a model without a price: the cost of past turns may be known."""
     over = limits.known_usd is not None and 0 < state.cost_usd >= limits.known_usd
     return _spent(state.cost_usd, limits.known_usd or 0.0, names) if over else None
 
@@ -130,10 +130,10 @@ def _spent(cost_usd: float, limit_usd: float, names: LimitNames) -> Exhausted:
 
 
 def _affordable(money: float, price: Price, last: Usage, new: int) -> int:
-    """How many tokens can be written for what is left after reading, of which `new` were in no turn before."""
+    """Tokens that can be written for the money left after reading; `new` tokens were in no turn before."""
     fresh = last.output_tokens + new
     plain, cached = Usage(input_tokens=last.read + fresh), Usage(cache_read_tokens=last.read, cache_write_tokens=fresh)
-    # Whoever has read without a cache will not begin to use one; of who has read nothing nobody knows.
+    # A model that read without a cache will not begin to use one. If it has read nothing, the dearer case counts.
     if last.cache_read_tokens + last.cache_write_tokens > 0:
         reading = cached
     else:

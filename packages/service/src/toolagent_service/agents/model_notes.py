@@ -1,4 +1,4 @@
-"""What the workflow learns of an answer and of an outcome: short notes instead of contents."""
+"""Short notes about answers and outcomes, for the workflow."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ from toolagent_service.contracts.agent import ModelTurnNote, ToolUseNote
 from toolagent_service.contracts.model import ModelTurn, Text, ToolUse
 
 MOST_USES = 32
-"""In one turn. What is beyond is told that it was not run."""
+"""The most uses in one turn. Further ones are answered as not run."""
 
 _LONGEST_SUMMARY = 160
 _LONGEST_SAID = 400
@@ -22,9 +22,9 @@ _HALF = "Not run: your answer was cut off in the middle of this call, because it
 
 
 def note_of(turn: ModelTurn, smaller_steps: str, fault_of: Callable[[ToolUse], str]) -> ModelTurnNote:
-    """`smaller_steps` is told where an answer was too long, as the role's rules have it.
+    """The note about an answer. `smaller_steps` is the role's remark for answers that were too long.
 
-    `fault_of` says why a use is not run (unknown tool, arguments that do not fit), in words the model can act on; empty: it is run.
+    `fault_of` says why a use is not run (unknown tool, invalid arguments), in words for the model; empty: it is run.
     """
     uses = [block for block in turn.content if isinstance(block, ToolUse)]
     half = turn.content[-1] if turn.stop_reason in _CUT_SHORT and turn.content else None
@@ -49,14 +49,14 @@ def note_of(turn: ModelTurn, smaller_steps: str, fault_of: Callable[[ToolUse], s
 
 
 def digest_of(value: JsonValue) -> str:
-    """Two values that are alike have the same, however their keys are ordered. 32 hex digits."""
+    """32 hex digits. Equal values have the same, whatever the order of their keys."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:32]
 
 
 def key_of_use(position: int, tool_use_id: str) -> str:
-    """How a use of an agent's tool is named in the store: a model may give one id twice, but not in one message.
+    """The key of a use in the store, at most 64 characters. A model may repeat an id, but not in one message.
 
-    Of the use with this id in the message at this position; under it lies what came of it. At most 64 characters.
+    The outcome of the use is stored under this key.
     """
     return f"use:{position}:{hashlib.sha256(tool_use_id.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"

@@ -1,19 +1,19 @@
-"""Showing a model a long text: its beginning and its end, and how to read what lies between."""
+"""Shortens long texts for a model."""
 
 LONGEST_SHOWN = 12_000
-"""Characters of one outcome that a model is shown."""
+"""Characters of one outcome in a message to a model."""
 
 _HEAD_SHARE = 2 / 3
-"""Of what is shown. Commands say what they do first and how it went last."""
+"""The share of the head in the shown text. Commands write first what they do, and last how it went."""
 
 _LINE_SLACK = 200
 """A cut is moved by at most so many characters to fall between lines."""
 
 
 def trimmed(text: str, path: str, longest: int = LONGEST_SHOWN) -> str:
-    """`text` where it has at most `longest` characters, else head and tail around a note that names the call which reads on.
+    """The text, if it has at most `longest` characters; else its head and tail around a note that says how to read on.
 
-    `path` is where the whole text can be read with `read_file`; offsets count characters from 0.
+    `path` is the whole text for `read_file`; offsets count characters from 0.
     """
     if len(text) <= longest:
         return text
@@ -25,13 +25,18 @@ def trimmed(text: str, path: str, longest: int = LONGEST_SHOWN) -> str:
 
 
 def window(text: str, offset: int, longest: int = LONGEST_SHOWN) -> str:
-    """What `read_file` shows from `offset` on: at most `longest` characters, and where to read on when there are more."""
+    """The text from `offset` on: at most `longest` characters, and a note where to read on."""
     if offset >= len(text):
         return "" if offset == 0 else f"[The file ends at {len(text)}: there is nothing at offset {offset}.]"
     if len(text) - offset <= longest:
         return text[offset:]
     end = _end_of_line(text, offset, offset + longest)
     return f"{text[offset:end]}\n[… {len(text) - end:,} more characters; read on with offset {end} …]"
+
+
+def cut(text: str, longest: int) -> str:
+    """The beginning of a longer text, with the number of its characters."""
+    return text if len(text) <= longest else f"{text[:longest]}… ({len(text):,} characters)"
 
 
 def _end_of_line(text: str, start: int, end: int) -> int:

@@ -1,1 +1,1 @@
-"""The rules of calls: what an action says, where a tool lives, what a sandbox grants."""
+"""Rules of calls: values of actions, hosts and queues, rights in the sandbox."""

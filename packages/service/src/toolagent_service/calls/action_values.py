@@ -1,9 +1,8 @@
-"""From the text of an `<ACTION>` to the values that a tool's schema speaks of."""
+"""Reads the texts of an `<ACTION>` as values of the types in the tool's schema."""
 
 import json
 import math
 import re
-from collections.abc import Iterator
 from typing import cast
 
 from pydantic import JsonValue
@@ -13,12 +12,10 @@ from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.core.calls.action import Element
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of, values_in
-from toolagent.core.schemas import kind_of
+from toolagent.core.parameter_schemas import branches_of, properties_of, subschema, types_of
 
 _NUMBER = re.compile(r"[+-]?(\d{1,400})(\.\d{1,400})?([eE][+-]?\d{1,4})?")
 _TRUTH = {"true": True, "false": False}
-_UNIONS = ("anyOf", "oneOf", "allOf")
-_DEPTH = 8
 _A = {
     "integer": "an integer",
     "number": "a number",
@@ -30,7 +27,7 @@ _A = {
 
 
 class _Unfit(ValueError):
-    """The text is none of the types that it may be."""
+    """The text has none of the types that it may have."""
 
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
@@ -40,9 +37,9 @@ class _Unfit(ValueError):
 def typed_inputs(
     schema: JsonSchema, inputs: dict[str, Element], max_values: int = MAX_STARTED_VALUES
 ) -> tuple[dict[str, JsonValue], tuple[ValidationIssue, ...]]:
-    """The parameters, and what of the text does not fit its type. What fits its type may still not fit the schema.
+    """The parameters, and the texts that do not fit their types. A value of the right type may still violate the schema.
 
-    A string stays as it is written. Where the schema says nothing of a value, it is JSON if it reads as JSON, else text.
+    A string stays as written. A value without a type in the schema is read as JSON if it is JSON, else as text.
     """
     params: dict[str, JsonValue] = {}
     issues: list[ValidationIssue] = []
@@ -56,20 +53,20 @@ def typed_inputs(
 
 
 class _Reader:
-    """Of one block. What of it is written as JSON may hold so many values in all."""
+    """Reads one block. All JSON texts in it together may hold `max_values` values."""
 
     def __init__(self, max_values: int) -> None:
         self._left = self._most = max_values
 
     def value(self, element: Element, schema: JsonSchema, path: str) -> JsonValue:
         if not element.children:
-            return self._leaf(element.text, _types(schema), path)
+            return self._leaf(element.text, types_of(schema), path)
         if element.text.strip():
             raise _Unfit(path, "holds text and elements at once; write the text in <![CDATA[…]]>")
         tags = [child.tag for child in element.children]
-        types = _types(schema)
+        types = types_of(schema)
         if set(tags) == {"item"} and (not types or "array" in types):
-            items = _keyword(schema, "items")
+            items = subschema(schema, "items")
             return [self.value(child, items, f"{path}[{place}]") for place, child in enumerate(element.children)]
         if len(set(tags)) != len(tags):
             raise _Unfit(path, "holds an element more than once; the entries of a list are each an <item>")
@@ -103,7 +100,7 @@ class _Reader:
         return value
 
     def _json(self, text: str, otherwise: JsonValue, path: str) -> JsonValue:
-        """Strict JSON, or what to take else."""
+        """The text as strict JSON; `otherwise` if it is none."""
         if text.startswith(("[", "{")):
             encoded = text.encode("utf-8", "surrogatepass")
             if excess := excess_of(encoded, self._left):
@@ -137,44 +134,8 @@ def _finite(text: str) -> float:
 
 
 def _property(schema: JsonSchema, name: str) -> JsonSchema:
-    for branch in _branches(schema, _DEPTH):
-        properties = branch.get("properties")
-        found = properties.get(name) if isinstance(properties, dict) else None
-        if isinstance(found, dict):
-            return found
-    return _keyword(schema, "additionalProperties")
-
-
-def _keyword(schema: JsonSchema, keyword: str) -> JsonSchema:
-    for branch in _branches(schema, _DEPTH):
-        found = branch.get(keyword)
-        if isinstance(found, dict):
-            return found
-    return {}
-
-
-def _types(schema: JsonSchema) -> frozenset[str]:
-    """All types the schema lets through by name; those of its choices where it lists them; empty when it does not say."""
-    return frozenset(kind for branch in _branches(schema, _DEPTH) for kind in _named(branch))
-
-
-def _named(schema: JsonSchema) -> Iterator[str]:
-    kinds = schema.get("type")
-    if isinstance(kinds, str | list):
-        yield from (kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if isinstance(kind, str))
-        return
-    choices = schema.get("enum") if isinstance(schema.get("enum"), list) else [schema["const"]] if "const" in schema else []
-    if isinstance(choices, list):
-        yield from map(kind_of, choices)
-
-
-def _branches(schema: JsonSchema, depth: int) -> Iterator[JsonSchema]:
-    yield schema
-    for keyword in _UNIONS if depth else ():
-        branches = schema.get(keyword)
-        for branch in branches if isinstance(branches, list) else []:
-            if isinstance(branch, dict):
-                yield from _branches(branch, depth - 1)
+    found = (properties_of(branch).get(name) for branch in branches_of(schema))
+    return next((one for one in found if isinstance(one, dict)), subschema(schema, "additionalProperties"))
 
 
 def _listed(types: frozenset[str]) -> str:

@@ -1,4 +1,4 @@
-"""Whose fault the error of a call is, as far as a repair of the tool could help."""
+"""Whether the tool itself is to blame for the error of a call, so that a repair could help."""
 
 from collections.abc import Mapping
 
@@ -7,26 +7,26 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ErrorType, ToolError
 
 BLAMED = (ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.DEPENDENCY_ERROR, ErrorType.UNAVAILABLE)
-"""Types of errors among which are a tool's own faults."""
+"""Types of errors that may be the tool's fault."""
 
 _OF_THE_SERVICE = frozenset({"attempts", "lost_attempts", "cause"})
-"""In details of an `execution_error`: a step of ours failed, or what the tool made could not be kept."""
+"""Keys in details of an `execution_error` if a step of the service failed, or the output could not be stored."""
 
 _STEPS = ("step_lost", "step_faulty")
-"""`reason` in details of a call that a step of ours could not bring to its end."""
+"""Values of `reason` in details if a step of the service failed."""
 
 _OF_CIRCUMSTANCES = (409, 410, 423, 425, 429, 502, 504)
-"""`status_code` of answers that say how things are: in conflict, gone, locked, too many, or that a server of others failed."""
+"""Values of `status_code` that depend on circumstances: conflict, gone, locked, too many requests, or a failed upstream server."""
 
 _OF_THE_OPERATOR = frozenset({"secret", "dependencies", "content", "missing"})
-"""In details of a tool that cannot start: something else than its files is not there."""
+"""Keys in details of a tool that cannot start because something other than its files is missing."""
 
 _WHILE_STARTING = frozenset({"exit_code", "last_answer", "ended", "stderr"})
-"""In details of a tool that was started and did not come up."""
+"""Keys in details of a tool that was started but did not come up."""
 
 
 def is_own_fault(error: ToolError) -> bool:
-    """Whether the tool's files may be to blame. Not for a caller's mistake, an outage, a limit, or a fault of the service."""
+    """Whether the tool's files may be to blame, not the caller, an outage, a limit, or the service."""
     details = _details(error)
     match error.type:
         case ErrorType.OUTPUT_VALIDATION_ERROR:
@@ -43,18 +43,18 @@ def is_own_fault(error: ToolError) -> bool:
 
 
 def process_end(error: ToolError) -> str | None:
-    """How the tool's process ended during the call, by itself; None when it did not."""
+    """How the tool's process ended by itself during the call; None if it did not."""
     told = _details(error).get("tool_ended")
     return told if isinstance(told, str) and told else None
 
 
 def was_alone(error: ToolError) -> bool:
-    """Whether no other call was in the process that has ended."""
+    """Whether no other call was in the process when it ended."""
     return not _details(error).get("other_calls")
 
 
 def _is_our_end(details: Mapping[str, JsonValue]) -> bool:
-    """A step of ours failed, the worker died, or the tool was stopped: nobody knows what the tool would have answered."""
+    """Whether a step of the service failed, the worker died, or the tool was stopped, so that the tool's answer is unknown."""
     if details.get("reason") in _STEPS:
         return True
     return details.get("outcome") == "unknown" and ("sent" in details or "tool_ended" in details)

@@ -1,4 +1,4 @@
-"""How containers and images may be called: what is no name could be a path of the engine's own interface."""
+"""Valid names of containers and images. Other texts could be paths in the API of the Docker engine."""
 
 import re
 
@@ -13,12 +13,12 @@ _LONGEST = 512
 
 
 def is_container(name: str) -> bool:
-    """Its name, or its id or the beginning of that."""
+    """Whether the text is a name, an id or the beginning of an id."""
     return _CONTAINER.fullmatch(name) is not None
 
 
 def is_image(name: str) -> bool:
-    """`python:3.12`, `registry.example:5000/team/image@sha256:…`, or an id."""
+    """Whether the text is `python:3.12`, `registry.example:5000/team/image@sha256:…`, or an id."""
     *before, last = name.split("/")
     first, middle = before[:1], before[1:]
     is_named = all(map(_HOST.fullmatch, first)) or all(map(_PART.fullmatch, first))
@@ -27,7 +27,7 @@ def is_image(name: str) -> bool:
 
 
 def misnamed(source: ToolSource) -> tuple[str, str] | None:
-    """The field of a source that should name a container or an image and does not, and what is wrong."""
+    """The field of a source with an invalid name of a container or an image, and the fault."""
     container, image = getattr(source, "container_id", None), getattr(source, "image", None)
     if container is not None and not is_container(container):
         return "container_id", f"{container[:80]!a} is no name or id of a container: letters, digits, '_', '.' and '-', 128 at most."

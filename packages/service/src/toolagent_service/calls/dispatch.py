@@ -1,4 +1,4 @@
-"""Where a call is made: bucket, queue, host."""
+"""Where a call is made: its bucket, queue and host."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -28,22 +28,22 @@ def placement_of(entry: ToolEntry, buckets: Collection[str], host: str) -> Place
 
 @dataclass(frozen=True, slots=True)
 class HostStanding:
-    """A host that is alive: its slots and the calls under way by bucket; one that `drains` takes no new calls."""
+    """A live host: its slots and running calls by bucket. One that `drains` takes no new calls."""
 
     buckets: Mapping[str, int]
     calls: Mapping[str, int] = field(default_factory=dict[str, int])
     drains: bool = False
 
     def share_of(self, bucket: str) -> float:
-        """Of the bucket's slots that are in use. Calls that need no slot count too, so it may be more than 1."""
+        """The share of the bucket's slots in use. Calls without a slot count too, so it may exceed 1."""
         return self.calls.get(bucket, 0) / max(self.buckets.get(bucket, 1), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class HostLoad:
-    """The number of tools that are up on a host, those that share a process being one, and whether the one in question is among them.
+    """The number of tools that are up on a host, counting a shared process once, and whether the wanted tool is one of them.
 
-    `share` is that of slots in use.
+    `share` is the share of slots in use.
     """
 
     host: str
@@ -53,14 +53,14 @@ class HostLoad:
 
     @property
     def quarter(self) -> int:
-        """The share roughly: it is as old as a heartbeat, so one call more or less says nothing."""
+        """The share in quarters. It is as old as a heartbeat, so single calls make no difference."""
         return int(self.share * 4)
 
 
 def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str]]) -> Collection[str]:
-    """Of the hosts that are alive, with the buckets they serve: those with the bucket the tool asks for; all, when none has it.
+    """The live hosts with the bucket of the tool; all hosts if none has it. `alive`: the buckets of each host.
 
-    A host without it would call the tool in its default bucket, where nothing is known of what the other one is for.
+    A host without the bucket would call the tool in its default bucket, without the limits of the right one.
     """
     bucket = bucket_of(manifest, {name for buckets in alive.values() for name in buckets})
     return [host for host, buckets in alive.items() if bucket in buckets] or alive.keys()
@@ -69,10 +69,10 @@ def hosts_with_bucket(manifest: ToolManifest, alive: Mapping[str, Collection[str
 def best_host(
     alive: Collection[str], loads: Iterable[HostLoad], own: str | None, avoid: str | None = None, prefer: str | None = None
 ) -> str | None:
-    """One that has the tool up, the least busy first, `own` before others; else the one with the fewest tools up. None when none is alive.
+    """A host with the tool up, the least busy first, then `own`; else the host with the fewest tools up. None if no host is alive.
 
-    Among equals the least busy comes first, then `own`, then the first by name. `avoid` is taken only when there is no other, `prefer`
-    before all, though it is `avoid`.
+    Among equals, the least busy comes first, then `own`, then the first by name. `avoid` is used only if there is no other. `prefer`
+    comes before all, even if it is `avoid`.
     """
     candidates = {*alive} - {avoid if avoid != prefer else None} or {*alive}
     known = {load.host: load for load in loads}

@@ -1,10 +1,10 @@
-"""Patterns of hosts and ports, and what they match."""
+"""Patterns of hosts and ports."""
 
 _DEFAULT_PORTS = (80, 443)
 
 
 def host_matches(pattern: str, host: str, port: int) -> bool:
-    """Whether a pattern (`example.com`, `*.example.com:8443`, `*`) means this host and port. Without a port it means 80 and 443."""
+    """Whether a pattern (`example.com`, `*.example.com:8443`, `*`) matches this host and port. Without a port it means 80 and 443."""
     name, wanted = parted(pattern)
     return port in ports_of(wanted) and _name_matches(name, host)
 
@@ -15,7 +15,7 @@ def _name_matches(name: str, host: str) -> bool:
 
 
 def parted(pattern: str) -> tuple[str, int | None]:
-    """Name and port of a pattern; an IPv6 address stands in brackets."""
+    """Name and port of a pattern. An IPv6 address is in brackets."""
     name, colon, port = pattern.rpartition(":")
     if not colon or (pattern.startswith("[") and pattern.endswith("]")):
         return pattern.strip("[]").lower().rstrip("."), None

@@ -1,4 +1,4 @@
-"""What front doors and their lanes are called, and what a lane may say instead of a result."""
+"""Names of front doors and their lanes, and what a lane may answer instead of a result."""
 
 from dataclasses import dataclass, field
 
@@ -6,20 +6,20 @@ from toolagent.contracts.calls import ToolResult
 
 
 def lane_id(door: str) -> str:
-    """The workflow of a front door's lane."""
+    """The workflow id of the lane of a front door."""
     return f"lane-{door}"
 
 
 def door_queue(door: str) -> str:
-    """Where a front door takes the batches of its lane, and calls that it has in hand."""
+    """The task queue on which a front door takes batches of its lane, and calls that it already holds."""
     return f"door/{door}"
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The call ends by a workflow of its own: it `has_begun` under this id, or is to be started (None: under any).
+    """The call gets a workflow of its own: it `has_begun` under this id, or has to be started (None: under a new id).
 
-    `claimed_at` is of the claim that was made for this very request; empty where there is none.
+    `claimed_at`: when this request claimed the call; empty if it has no claim.
     """
 
     call_id: str | None
@@ -27,25 +27,23 @@ class Elsewhere:
     claimed_at: str = field(default="", compare=False)
 
 
-class LaneRefusedError(Exception):
+class _UnansweredError(Exception):
+    def __init__(self, result: ToolResult) -> None:
+        super().__init__(result.call_id)
+        self.result = result
+
+
+class LaneRefusedError(_UnansweredError):
     """The call is not made; `result` says why."""
 
-    def __init__(self, result: ToolResult) -> None:
-        super().__init__(result.call_id)
-        self.result = result
 
-
-class LanePendingError(Exception):
-    """The call has no answer yet; `result` says why. It was accepted and goes on, or nobody can say now whether it was."""
-
-    def __init__(self, result: ToolResult) -> None:
-        super().__init__(result.call_id)
-        self.result = result
+class LanePendingError(_UnansweredError):
+    """The call has no answer yet; `result` says why. It was accepted and goes on, or it is unknown whether it was."""
 
 
 class LaneUnreachableError(Exception):
-    """Temporal does not answer, or did not take what was asked; it may be asked again."""
+    """Temporal does not answer, or refused the request. A retry is safe."""
 
 
 class BatchRefusedError(LaneUnreachableError):
-    """Temporal answers, and does not take this batch."""
+    """Temporal answers, but refuses this batch."""

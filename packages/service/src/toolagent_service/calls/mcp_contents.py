@@ -1,9 +1,9 @@
-"""The content of an MCP tool's result, as a call's result keeps it for callers that speak MCP.
+"""The content of an MCP tool's result, in the form that a call's result stores for MCP clients.
 
-Of a result without `structuredContent` the output of the call is `{text, content}`: all texts in one, and what is no text. A layout says
-in which order they came, without holding any of it again:
+Without `structuredContent`, the output of the call is `{text, content}`: all texts in one, and the other blocks. A layout gives
+their order, without repeating any content:
 
-- a number stands for a text of so many characters, an object with `length` for one that has more members;
+- a number stands for a text of this many characters, an object with `length` for a text with further members;
 - null stands for the next block of `content`.
 """
 
@@ -16,7 +16,7 @@ from pydantic import JsonValue
 Block: TypeAlias = dict[str, JsonValue]
 
 _MOST_BYTES = 64 * 1024
-"""Of blocks beside structured content; what is larger is left out."""
+"""Bytes of blocks beside structured content. Larger ones are left out."""
 
 JOINT = "\n"
 
@@ -29,12 +29,12 @@ def output_of(blocks: Sequence[Block]) -> dict[str, JsonValue]:
 
 
 def layout_of(blocks: Sequence[Block]) -> list[JsonValue]:
-    """How the output of these blocks is taken apart."""
+    """The layout of these blocks."""
     return [_part(block) for block in blocks]
 
 
 def kept_beside(blocks: Sequence[Block], structured: JsonValue) -> list[JsonValue] | None:
-    """The blocks beside structured content; None where they say nothing else, or too much."""
+    """The blocks beside structured content; None if they only repeat it, or are too large."""
     if len(blocks) == 1 and blocks[0].get("type") == "text" and _says(_text(blocks[0]), structured):
         return None
     return [*blocks] if len(json.dumps(blocks)) <= _MOST_BYTES else None
@@ -53,7 +53,7 @@ def _text(block: Block) -> str:
 
 
 def _says(text: str, structured: JsonValue) -> bool:
-    """Whether a text is the structured content once more."""
+    """Whether a text repeats the structured content."""
     try:
         return bool(json.loads(text) == structured)
     except (ValueError, RecursionError):

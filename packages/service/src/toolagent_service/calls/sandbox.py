@@ -1,4 +1,4 @@
-"""What of that which a tool asks for its sandbox may have."""
+"""The rights that a policy grants to a tool in its sandbox."""
 
 from collections.abc import Callable, Iterable
 
@@ -9,7 +9,7 @@ from toolagent_service.calls.hosts import parted, ports_of
 
 
 def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, tuple[Difference, ...]]:
-    """The most that the policy lets it have, and why that is less than what was asked for."""
+    """The rights within the policy, and the differences from those requested."""
     differences: list[Difference] = []
     limits = _limits(asking.limits, policy, differences)
     return (
@@ -25,10 +25,10 @@ def granted(asking: SandboxGrant, policy: SandboxPolicy) -> tuple[SandboxGrant, 
 
 
 def _covers(allowed: Iterable[str], pattern: str) -> bool:
-    """Whether everything that the pattern means is meant by one of those allowed."""
+    """Whether one allowed pattern matches everything that this pattern matches."""
     name, port = parted(pattern)
     for outer_name, outer_port in map(parted, allowed):
-        # Who allows every host without naming a port means every port that a tool may name.
+        # A policy that allows every host, without a port, allows every port too.
         is_any = outer_name == "*" and outer_port is None
         of_ports = is_any or set(ports_of(port)) <= set(ports_of(outer_port))
         if of_ports and (outer_name in ("*", name) or (outer_name.startswith("*.") and name.endswith(outer_name[1:]))):
@@ -37,7 +37,7 @@ def _covers(allowed: Iterable[str], pattern: str) -> bool:
 
 
 def _is_within(path: str, allowed: Iterable[str]) -> bool:
-    """Own files of a tool need no leave; a path that leads elsewhere does."""
+    """Whether a path is the tool's own, or below an allowed one."""
     parts = path.split("/")
     if ".." in parts:
         return False

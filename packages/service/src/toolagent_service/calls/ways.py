@@ -1,4 +1,4 @@
-"""Which way a call takes, by a lane, with others, or by a workflow of its own; and what follows from its tool for each."""
+"""Whether a call goes through a lane or gets a workflow of its own, and the properties of tools that decide it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from toolagent.core.schemas import FILE_PATH, mentions_format
 from toolagent_service.contracts.lanes import LaneMode, Way
 
 MOST_BYTES = 64 * 1024
-"""Of parameters; what is larger would make its batch a burden to the others of it."""
+"""Bytes of parameters. Larger calls would slow down the others in their batch."""
 
 MOST_LEVELS = 180
-"""Of lists and objects in a call; its batch adds some, and one that cannot be read would be refused with all of its calls."""
+"""Levels of lists and objects in a call. A batch adds some, and a batch that cannot be read is refused with all its calls."""
 
 SLOW_S = 0.1
-"""What is always longer than this needs no lane. What is sometimes longer moves: that costs little more than a workflow at once. Under
-load every tool is slow now and then, and must come back to its lane."""
+"""Seconds. Calls that always take longer get a workflow. Calls that sometimes do move to one, which costs little more. Under
+load every tool is slow now and then, and must return to its lane."""
 
 
 FAST_TIMEOUT_S = 2.0
-"""A local activity blocks its workflow and cannot be cancelled: nothing slower is made where it is admitted."""
+"""A local activity blocks its workflow and cannot be cancelled, so slower calls are not made at admission."""
 
 
 @dataclass(frozen=True, slots=True)
 class WayFacts:
-    """What is known of a call before it is made. `quick_s`: one in ten calls of its tool was over by then; None: none was seen."""
+    """Facts about a call before it is made. `quick_s`: the fastest tenth of the tool's calls took at most this; None: no calls yet."""
 
     lanes: LaneMode
     is_waited_for: bool
@@ -44,7 +44,7 @@ class WayFacts:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a call has a workflow of its own; `says` it in words."""
+    """A reason for a workflow of its own; `says` gives it in words."""
 
     name: str
     says: str
@@ -67,7 +67,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("not_ready", "this process has not started the tool, or has no connection to it", lambda facts: not facts.is_ready),
     Reason("slow", "nine in ten of its calls of the last minute took longer than 0.1 s", lambda facts: (facts.quick_s or 0.0) > SLOW_S),
 )
-"""In the order of asking; a call for which none holds takes the lane."""
+"""In the order of checking. A call without any reason takes the lane."""
 
 
 def way_of(facts: WayFacts) -> Way:
@@ -83,23 +83,23 @@ def has_effects(entry: ToolEntry) -> bool:
 
 
 def may_ask(listens: Listener | None, entry: ToolEntry) -> bool:
-    """Whether a call may wait for an answer of its caller."""
+    """Whether a call may ask its caller a question."""
     return listens is not None and bool(listens.answers) and any(source.traits.asks for source in entry.sources)
 
 
 def names_files(manifest: ToolManifest) -> bool:
-    """Whether calls of the tool may have files, by its schemas."""
+    """Whether calls of the tool may involve files, by its schemas."""
     return mentions_format(manifest.input_schema, FILE_PATH) or mentions_format(manifest.output_schema, FILE_PATH)
 
 
 def needs_no_slot(entry: ToolEntry, timeout_s: float, *, is_ready: bool) -> bool:
-    """Whether a call is so short and harmless that nothing counts how many are made at once."""
+    """Whether a call is so short and harmless that it needs no slot."""
     return not has_effects(entry) and timeout_s <= FAST_TIMEOUT_S and is_ready
 
 
 def may_begin(*, is_ready: bool, quick_s: float | None) -> bool:
-    """Whether a call that takes a slot is begun where it is admitted: its tool is up there, and not known to be slow. What is slow only now
-    and then goes on as an activity."""
+    """Whether a call with a slot may begin at admission: its tool is up there, and not known to be slow. A call that is slow only now
+    and then continues as an activity."""
     return is_ready and (quick_s or 0.0) <= SLOW_S
 
 

@@ -1,4 +1,4 @@
-"""Texts that may be none: None to us, and empty on the wire, where older workers read them."""
+"""Optional texts that are empty on the wire, because older workers read them."""
 
 from typing import Annotated
 

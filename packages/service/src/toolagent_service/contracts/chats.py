@@ -1,8 +1,8 @@
-"""Steps of a conversation, and what its workflow carries from run to run."""
+"""Steps of a conversation, and the state that its workflow carries from run to run."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt, PositiveFloat
 
 from toolagent.contracts.chats import ChatId, ChatMessage, ChatReply
 from toolagent.contracts.contract import Contract
@@ -10,39 +10,39 @@ from toolagent.contracts.tasks import TaskState
 from toolagent_service.contracts.agent import AgentRequest, ModelAsk, ModelTurnNote
 
 WRITING_DOWN_S = 2.0
-"""What `answer_turn` may take to write an answer down, after its turn, before that is left to the workflow, which has more."""
+"""Seconds that `answer_turn` has to store an answer. After that, the workflow does, which has more time."""
 
 MOST_FOLLOWED = 200
-"""Tasks of one chat that are followed at once."""
+"""The most tasks of one chat that are followed at once."""
 
 
 class ChatLife(Contract):
-    """What the workflow of a chat starts with. The conversation itself lies in the database."""
+    """The input of the workflow of a chat. The conversation itself is in the database."""
 
     chat_id: ChatId
-    turn_count: Annotated[int, Field(ge=0)] = 0
-    """As of its last turn."""
+    turn_count: NonNegativeInt = 0
+    """The number of its last turn."""
     tools: tuple[str, ...] = ()
-    """Tools that it spoke of, the latest last."""
+    """Tools that it mentioned, the latest last."""
     following: Annotated[tuple[str, ...], Field(max_length=MOST_FOLLOWED)] = ()
-    """Tasks that were begun for it and have not ended."""
-    silence_s: Annotated[float, Field(gt=0)] = 3_600.0
-    """It ends when nothing was said for so long and no task is followed."""
-    runs: Annotated[int, Field(ge=0)] = 0
-    """Earlier ones."""
+    """Running tasks that were started for it."""
+    silence_s: PositiveFloat = 3_600.0
+    """The workflow ends after this silence, if no task is followed."""
+    runs: NonNegativeInt = 0
+    """The number of earlier runs."""
     events: Annotated[int, Field(ge=10)] = 2_000
-    """Of one run, after which it goes on as another one. With the messages that may wait then, and an answer that takes all its turns, a
+    """Events of one run, after which a new run continues. With all messages that may wait then, and an answer that takes all its turns, a
     history stays below 10,000 events."""
 
 
 class ChatStep(Contract):
-    """A step about a chat as a whole."""
+    """A step that concerns a whole chat."""
 
     chat_id: ChatId
 
 
 class ChatRecalled(Contract):
-    """What the archive says of a chat whose workflow begins. `following`: its tasks that have not ended."""
+    """The archive of a chat whose workflow begins. `following`: its running tasks."""
 
     turn_count: int
     following: tuple[str, ...]
@@ -50,7 +50,7 @@ class ChatRecalled(Contract):
 
 
 class AnsweredTurn(Contract):
-    """The message with this `number` has its answer: by rules, or since it was said before."""
+    """The message with this `number` is answered already: by rules, or because it is a repetition."""
 
     type: Literal["answered"] = "answered"
     number: int
@@ -58,7 +58,7 @@ class AnsweredTurn(Contract):
 
 
 class AskedTurn(Contract):
-    """The message is written down, and a model is to be asked."""
+    """The message is stored, and a model must be asked."""
 
     type: Literal["asked"] = "asked"
     number: int
@@ -69,42 +69,42 @@ TurnBegun = Annotated[AnsweredTurn | AskedTurn, Field(discriminator="type")]
 
 
 class TurnEnded(Contract):
-    """What came of asking a model about the message with this `number`. `position` is that of its last answer."""
+    """The outcome of asking a model about the message with this `number`. `position` is that of its last answer."""
 
     said: ChatMessage
     number: int
     conversation_id: str = ""
     position: int
     tools: tuple[str, ...] = ()
-    """Those that its functions told of."""
+    """Tools that its functions mentioned."""
     known_tools: tuple[str, ...] = ()
-    """Those that the chat spoke of before."""
+    """Tools that the chat mentioned before."""
     task_ids: tuple[str, ...] = ()
     error: str = ""
 
 
 class AnswerAsk(Contract):
-    """A turn of the model, and how the turn of the chat ends where that is its answer."""
+    """A turn of the model, and the end of the chat's turn if that is its answer."""
 
     ask: ModelAsk
     ended: TurnEnded
 
 
 class AnswerNote(Contract):
-    """What came of it. `reply`: it was the answer, and is written down."""
+    """The outcome of a turn. `reply`: it was the answer, and is stored."""
 
     note: ModelTurnNote
     reply: ChatReply | None = None
 
 
 class TaskWatch(Contract):
-    """A task that a chat has begun."""
+    """A task that a chat started."""
 
     task_id: str
 
 
 class TaskOutcome(Contract):
-    """How it ended."""
+    """How a task ended."""
 
     task_id: str
     tool_id: str
@@ -114,7 +114,7 @@ class TaskOutcome(Contract):
 
 
 class Announcement(Contract):
-    """What a chat says by itself."""
+    """An announcement of a chat by itself."""
 
     chat_id: ChatId
     outcome: TaskOutcome

@@ -1,4 +1,4 @@
-"""What the concierge answers, and what it would have done."""
+"""Answers of the concierge."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ _TRACKING: dict[Language, str] = {"en": "GET /tasks/{task_id} says how far it is
 
 
 class Intent(StrEnum):
-    """What somebody wants who says something."""
+    """The intent of a message."""
 
     DISCOVER = "discover"
     LIST = "list"
@@ -25,19 +25,19 @@ class Intent(StrEnum):
     MAKE = "make"
     REPAIR = "repair"
     AGREE = "agree"
-    """To what was offered in the turn before."""
+    """Agrees to the offer of the turn before."""
     HELP = "help"
     THANKS = "thanks"
     UNDECIDED = "undecided"
-    """No rule recognises it: a model decides better, where there is one."""
+    """No rule recognises it. A model decides better, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a conversation came to before: the tools of the last answer that has some, and the tasks begun in it, the newest first.
+    """Earlier results of a conversation: the tools of the last answer with any, and its tasks, the newest first.
 
-    `listed` are the tools of the last answer that has several. `message` is what was said in the turn directly
-    before, where rules have answered it and began nothing.
+    `listed` are the tools of the last answer with several. `message` is that of the turn directly
+    before, if rules answered it and started nothing.
     """
 
     tools: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Earlier:
 
 
 class Reply(AgentAnswer):
-    """`task` is to be submitted; `description` is then that of its request, and `reply` says that it was submitted."""
+    """A reply, and the `task` to submit, if any. `description` is then that of its request, and `reply` says that it was submitted."""
 
     intent: Intent
     language: Language
@@ -63,10 +63,10 @@ class Reply(AgentAnswer):
         return tuple(tool.tool_id for tool in self.tools)
 
     def about_task(self, task_id: str, status: TaskState) -> "Reply":
-        """With the task under its id."""
+        """The reply with the submitted task."""
         tracking = _TRACKING[self.language].format(task_id=task_id)
         return self.model_copy(update={"task_id": task_id, "status": status, "tracking": tracking})
 
     def answer(self) -> AgentAnswer:
-        """What the agent gets of it."""
+        """The part that the agent gets."""
         return AgentAnswer.model_validate({name: getattr(self, name) for name in AgentAnswer.model_fields})

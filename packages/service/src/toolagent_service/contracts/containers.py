@@ -1,24 +1,24 @@
-"""The containers of tools."""
+"""Containers of tools."""
 
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
 
 class ContainerStatus(StrEnum):
-    """Whether a container is there."""
+    """Whether a container exists."""
 
     RUNNING = "running"
     DESTROYED = "destroyed"
 
 
 class ContainerInfo(Contract):
-    """One container of a tool. `port_mapping`: from its ports to the machine's; `volumes`: from the machine's folders to its own."""
+    """One container of a tool. `port_mapping`: its ports to those of the machine; `volumes`: folders of the machine to its own."""
 
     container_id: Annotated[str, Field(min_length=1, max_length=128)]
     tool_id: ToolId
@@ -26,7 +26,7 @@ class ContainerInfo(Contract):
     port_mapping: dict[str, Annotated[int, Field(ge=0, le=65535)]] = {}
     volumes: dict[str, str] = {}
     mem_limit: str | None = None
-    nano_cpus: Annotated[int | None, Field(ge=0)] = None
+    nano_cpus: NonNegativeInt | None = None
     """Billionths of a core."""
     use_gpu: bool = False
     gpu_count: Annotated[int, Field(ge=-1)] = -1

@@ -1,4 +1,4 @@
-"""Which packages machine-written code may depend on, and what is said of one that it may not."""
+"""The policy for dependencies of machine-written code, and its verdicts."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,22 +10,22 @@ from toolagent.contracts.contract import Contract
 from toolagent_service.contracts.blanks import Blank
 
 PackagePattern = Annotated[str, Field(pattern=r"^[A-Za-z0-9._*-]+$", max_length=200)]
-"""A name of a package; `*` stands for any text. Case and the choice of `-`, `_` and `.` do not matter."""
+"""A name of a package; `*` stands for any text. Case, and `-`, `_` or `.`, make no difference."""
 
 
 class DependencyPolicy(Contract):
-    """The operator's word. What is denied is denied whatever else is said; a package that is trusted passes the checks of name and age."""
+    """The operator's policy. `deny` takes precedence. Trusted packages skip the checks of name and age."""
 
     allow: tuple[PackagePattern, ...] = ("*",)
-    """Packages that may be asked for."""
+    """Allowed packages."""
     deny: tuple[PackagePattern, ...] = ()
-    """Packages that may not."""
+    """Denied packages."""
     trusted: tuple[PackagePattern, ...] = ()
-    """Packages that somebody vouches for, such as those of your own: they may be new, and named like others."""
+    """Trusted packages, such as your own: they may be new, and named like others."""
     min_age_days: Annotated[float, Field(ge=0, le=3650)] = 14.0
-    """How long ago the package, and a version of it that fits, must have been published; 0: any time."""
+    """The least age of the package, and of a fitting version; 0: any."""
     undated: Literal["allow", "refuse"] = "refuse"
-    """What to do where the index does not say when; popular packages pass in any case."""
+    """What to do if the index has no dates. Popular packages pass anyway."""
 
 
 class RefusalKind(StrEnum):
@@ -52,15 +52,15 @@ class DependencyRefusal(Contract):
 
 
 class DependencyVerdict(Contract):
-    """On one requirement. What passed is to be installed as `requirement` has it, which is what was judged, and not as it was asked for."""
+    """The verdict on one requirement. Install what is in `requirement`, which was judged, not the original."""
 
     requirement: str
-    """In normal form; as asked for, and cut, where it could not be understood."""
+    """In normal form. The original, cut, if it could not be parsed."""
     name: Blank = None
-    """Normalised; empty where there is none."""
+    """The normalised name; empty if there is none."""
     refusal: DependencyRefusal | None = None
     not_after: datetime | None = None
-    """What was published later was not judged: to be installed with uv's `--exclude-newer` of this."""
+    """Later releases were not judged: install with uv's `--exclude-newer` of this."""
 
     @property
     def passed(self) -> bool:

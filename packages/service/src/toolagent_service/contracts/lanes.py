@@ -1,4 +1,4 @@
-"""What a front door and its lane hand to each other through Temporal."""
+"""Messages between a front door and its lane through Temporal."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -9,11 +9,11 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.lanes import LaneFigures
 
 LaneStatus = Literal["success", "error", "running", "moved", "unknown"]
-"""`running`: its door makes it; `moved`: to a workflow of its own; `unknown`: its door does not know it (any more)."""
+"""`running`: its door makes it; `moved`: to a workflow of its own; `unknown`: unknown to its door."""
 
 
 class LaneMode(StrEnum):
-    """Which short calls share a lane: none, those without side effects, or those that act too."""
+    """Which short calls use a lane: none, those without side effects, or all."""
 
     OFF = "off"
     HARMLESS = "harmless"
@@ -26,7 +26,7 @@ class Way(StrEnum):
 
 
 class LaneCall(Contract):
-    """A call as it stands in the history. Its door has it in memory, so nothing reads `call` but people."""
+    """A call in the history of a lane. Its door has the call in memory, so `call` is for people only."""
 
     call_id: str
     tool_id: str
@@ -45,9 +45,9 @@ class LaneEnd(Contract):
 
 
 class LaneEnds(Contract):
-    """Of a batch, and the figures of the lane after it."""
+    """The ends of the calls of a batch, and the figures of the lane after it."""
 
     ends: tuple[LaneEnd, ...] = ()
     figures: LaneFigures = LaneFigures()
     is_ending: bool = False
-    """The run is about to end: a batch that meets its end waits for a second or more."""
+    """The run is about to end. A batch sent at that moment waits for a second or more."""

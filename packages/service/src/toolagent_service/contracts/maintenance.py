@@ -1,49 +1,47 @@
-"""What looking after running tools takes and comes to."""
+"""Maintenance of running tools: inputs and results."""
 
-from typing import Annotated
-
-from pydantic import Field
+from pydantic import PositiveFloat
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
 
 
 class MaintainRequest(Contract):
-    """What `Maintain` is started with: the seconds between two runs."""
+    """The input of `Maintain`: the seconds between two runs."""
 
-    every_s: Annotated[float, Field(gt=0)]
+    every_s: PositiveFloat
 
 
 class HostTurn(Contract):
-    """One host is to look after its tools."""
+    """A round of maintenance on one host."""
 
     host: str
 
 
 class HostRound(Contract):
-    """What a host did. `checked` counts tools that ran; without an answer of the host, `failed` says why."""
+    """The result of a round on one host. `checked` counts running tools. `failed` says why the host did not answer."""
 
     host: str
     checked: int = 0
     unhealthy: tuple[ToolId, ...] = ()
-    """Of these the second check in a row failed."""
+    """Tools whose second check in a row failed."""
     stopped: tuple[ToolId, ...] = ()
-    """Unused for too long."""
+    """Tools that were unused for too long."""
     evicted: tuple[ToolId, ...] = ()
-    """Hot ones that were too many."""
+    """Hot tools beyond the limit."""
     started: tuple[ToolId, ...] = ()
-    """Hot ones whose start has begun."""
+    """Hot tools that are being started."""
     failed: str = ""
 
 
 class ServiceRound(Contract):
-    """What was done once for all hosts."""
+    """The result of the work that is done once for all hosts."""
 
     done: tuple[str, ...] = ()
 
 
 class MaintainAccount(Contract):
-    """What `Maintain` answers."""
+    """The result of `Maintain`."""
 
     hosts: tuple[HostRound, ...] = ()
     service: ServiceRound = ServiceRound()

@@ -1,4 +1,4 @@
-"""What the steps of a task hand to each other: the inputs and outputs of its activities. Candidates and messages lie in the store."""
+"""Inputs and outputs of the activities of a task. Candidates and messages are in the store."""
 
 from datetime import datetime
 
@@ -12,29 +12,29 @@ from toolagent_service.contracts.plans import BuildPlan
 
 
 class TaskStep(Contract):
-    """A step that needs to know nothing but its task."""
+    """A step that needs only the task."""
 
     task_id: str
     spec: TaskSpec
 
 
 class Slot(Contract):
-    """Leave to work on a task, and the host it is done on: its folders and containers are there."""
+    """Permission to work on a task, and the host for it, which has its folders and containers."""
 
     host: str
     patience_s: float = 150.0
-    """How long a step waits for the host before somebody asks whether that is alive."""
+    """How long a step waits for the host before the host is checked."""
 
 
 class AgentStart(Contract):
-    """What an agent is started with, and where its files are."""
+    """The input of an agent, and the host with its files."""
 
     request: AgentRequest
     slot: Slot
 
 
 class HostStep(Contract):
-    """A task whose host has not taken a step in time. `moves`: whether it can go on where nothing of it is."""
+    """A task whose host did not take a step in time. `moves`: whether it can continue without its files."""
 
     task_id: str
     host: str
@@ -42,7 +42,7 @@ class HostStep(Contract):
 
 
 class StageStep(Contract):
-    """The task is at this stage now. `went_well`: whether the stage before it did."""
+    """The task enters this stage. `went_well`: whether the stage before succeeded."""
 
     request: MakeRequest
     stage: Stage
@@ -50,26 +50,26 @@ class StageStep(Contract):
 
 
 class ExistingTool(Contract):
-    """A tool that may already do what is asked for, and that can be tried without harm."""
+    """An existing tool that may fulfil the request, and can be tried without harm."""
 
     tool_id: str
     version: str
 
 
 class Inspected(Contract):
-    """`answered_by` is a tool or a group that does already what is asked for; `refused` says why the repository cannot be had."""
+    """`answered_by` is a tool or a group that already fulfils the request; `refused` says why the repository cannot be fetched."""
 
     inspection: Inspection = Inspection()
     answered_by: str | None = None
     tool_ids: tuple[str, ...] = ()
     """The tools of that group."""
     takers: tuple[ExistingTool, ...] = ()
-    """Tools to be tried with the examples, the likeliest first."""
+    """Tools to try with the examples, the likeliest first."""
     refused: Blank = None
 
 
 class FailedCall(Contract):
-    """A call that the tool got wrong: parameters and details as JSON text; secrets are masked, and what is long is cut."""
+    """A failed call of the tool. Parameters and details are JSON texts, with secrets masked and long values cut."""
 
     call_id: str
     at: datetime
@@ -81,25 +81,25 @@ class FailedCall(Contract):
 
 
 class Diagnosis(Contract):
-    """What is known of a tool that is to be mended; or, in `refused`, why nobody can mend it here. All texts are bounded."""
+    """Facts about the tool to repair, or in `refused` why it cannot be repaired here. All texts are bounded."""
 
     refused: Blank = None
     version: str = ""
-    """The version that is to be mended: the active one."""
+    """The version to repair: the active one."""
     content: Blank = None
-    """The archive of its files, of which the copy was made."""
+    """The archive of its files."""
     folder: str = ""
-    """Where the copy of its files is, as the agent sees it."""
+    """The copy of its files, as a path for the agent."""
     manifest: str = ""
-    """What it says of itself and how it is called, as JSON."""
+    """Its manifest and source, as JSON."""
     last_error: Blank = None
-    """Why it ended the last time it did so by itself."""
+    """Why its process last ended by itself."""
     log: str = ""
-    """The end of what it wrote on the host of the task."""
+    """The end of its log on the host of the task."""
     failed_calls: tuple[FailedCall, ...] = ()
-    """The latest, newest first."""
+    """The latest failed calls, the newest first."""
     notes: tuple[str, ...] = ()
-    """What went wrong while all this was gathered."""
+    """Problems while gathering these facts."""
 
 
 class BuildStep(TaskStep):
@@ -107,13 +107,13 @@ class BuildStep(TaskStep):
 
 
 class BuildOutcome(Contract):
-    """The candidate, by the id of its file in the content store, or why there is none and what was written on the way."""
+    """The candidate, by the id of its file in the content store, or why there is none, with the output of the build."""
 
     candidate: str | None = None
     reason: str = ""
     told: Blank = None
     left_out: tuple[str, ...] = ()
-    """What could have been a tool too, each with why it is none."""
+    """Other possible tools, each with the reason why it is left out."""
 
     @property
     def why(self) -> str:
@@ -121,17 +121,17 @@ class BuildOutcome(Contract):
 
 
 class BriefStep(TaskStep):
-    """What the coding agent is to know besides the task."""
+    """Information for the coding agent besides the task."""
 
     inspection: Inspection = Inspection()
     notes: tuple[str, ...] = ()
-    """Why it was not built without it."""
+    """Why it could not be built without the agent."""
     diagnosis: Diagnosis | None = None
-    """Of a repair."""
+    """For a repair."""
 
 
 class VerifyStep(TaskStep):
-    """`mends` is the version that the candidate is to take over from; empty for a new tool. `commit` is that of a repository."""
+    """`mends` is the version that the candidate replaces; empty for a new tool. `commit` is that of its repository."""
 
     candidate: str
     round: int = 1
@@ -140,16 +140,16 @@ class VerifyStep(TaskStep):
 
 
 class Assessed(Contract):
-    """What the gate saw. `for_the_maker` says what did not hold, in words to act on; empty when all did."""
+    """The result of the gate. `for_the_maker` says what failed, in words to act on; empty if nothing did."""
 
     evidence: Evidence
     for_the_maker: Blank = None
     candidate: str | None = None
-    """What passed, where that is less than what was built; else null."""
+    """The part of the candidate that passed; null: all of it."""
 
 
 class RegisterStep(TaskStep):
-    """`mends` as in `VerifyStep`; `mends_content` is the archive of its files that the candidate was made from."""
+    """`mends` as in `VerifyStep`; `mends_content` is the archive of the files that the candidate was made from."""
 
     candidate: str
     evidence: Evidence
@@ -158,7 +158,7 @@ class RegisterStep(TaskStep):
 
 
 class Registered(Contract):
-    """The tools that can be called now; or why they cannot."""
+    """The tools that can be called now, or why they cannot."""
 
     tool_ids: tuple[str, ...] = ()
     refused: Blank = None

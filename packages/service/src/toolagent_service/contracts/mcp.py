@@ -1,4 +1,4 @@
-"""A session of an MCP client, as it is kept between its requests."""
+"""Sessions of MCP clients, as stored between their requests."""
 
 from datetime import datetime
 from typing import Annotated
@@ -9,16 +9,16 @@ from toolagent.contracts.contract import Contract
 
 
 class McpSession(Contract):
-    """What the handshake of an MCP client said, and what it asked for since. `client` is the params of its `initialize`."""
+    """The handshake of an MCP client, and its later settings. `client` is the params of its `initialize`."""
 
     session_id: str
     protocol_version: str
     client: dict[str, JsonValue] = {}
     log_level: str | None = None
-    subscriptions: Annotated[
-        tuple[str, ...], Field(max_length=1000, description="URIs of resources whose changes it wants to hear of.")
-    ] = ()
-    tasks: Annotated[tuple[str, ...], Field(max_length=500, description="Ids of the calls that it made as tasks, the latest 500.")] = ()
+    subscriptions: Annotated[tuple[str, ...], Field(max_length=1000)] = ()
+    """URIs of the resources whose changes it subscribed to."""
+    tasks: Annotated[tuple[str, ...], Field(max_length=500)] = ()
+    """Ids of its calls as tasks, the latest 500."""
     opened_at: datetime
 
     @property

@@ -1,10 +1,11 @@
-"""What is said to a model and what it says: the parts of the Messages API that we use, and what a turn cost."""
+"""Requests to models and their answers: the parts of the Messages API that we use, with costs."""
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, NonNegativeFloat
 
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import AtLeastOne
 
 
 class Text(Contract):
@@ -13,7 +14,7 @@ class Text(Contract):
 
 
 class ToolUse(Contract):
-    """The model wants an agent tool to be used. `id` is the model's name for this use."""
+    """The model uses an agent tool. `id` is the model's name for this use."""
 
     type: Literal["tool_use"] = "tool_use"
     id: str
@@ -22,7 +23,7 @@ class ToolUse(Contract):
 
 
 class ToolOutcome(Contract):
-    """What came of it, as the model is shown it."""
+    """The outcome of a use, as the model sees it."""
 
     type: Literal["tool_result"] = "tool_result"
     tool_use_id: str
@@ -31,7 +32,7 @@ class ToolOutcome(Contract):
 
 
 class Carried(Contract):
-    """A part of an answer that is not ours to read (a model's thinking): it goes back with the answer as it came."""
+    """A part of an answer that we do not read (a model's thinking). It is sent back unchanged."""
 
     type: Literal["carried"] = "carried"
     block: dict[str, JsonValue]
@@ -46,7 +47,7 @@ class Message(Contract):
 
 
 class ToolOffer(Contract):
-    """An agent tool, as the model is told of it."""
+    """An agent tool, as the model sees it."""
 
     name: str
     description: str
@@ -54,16 +55,16 @@ class ToolOffer(Contract):
 
 
 class ModelRequest(Contract):
-    """What a model is asked. `max_tokens` bounds what it writes."""
+    """A request to a model. `max_tokens` limits its answer."""
 
     system: str
     messages: Annotated[tuple[Message, ...], Field(min_length=1)]
     tools: tuple[ToolOffer, ...] = ()
-    max_tokens: Annotated[int, Field(ge=1)]
+    max_tokens: AtLeastOne
 
 
 class Usage(Contract):
-    """Tokens. Those read from the cache and written to it are not among the `input_tokens`."""
+    """Numbers of tokens. `input_tokens` excludes those read from the cache and written to it."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -80,7 +81,7 @@ class Usage(Contract):
 
 
 class ModelTurn(Contract):
-    """One answer of the model. `cost_usd` is None when the price of this model is not known."""
+    """One answer of the model. `cost_usd` is None if the price of the model is unknown."""
 
     content: tuple[Block, ...]
     stop_reason: str
@@ -92,19 +93,19 @@ class ModelTurn(Contract):
 class Rates(Contract):
     """USD for a million tokens."""
 
-    input: Annotated[float, Field(ge=0)]
-    output: Annotated[float, Field(ge=0)]
-    cache_read: Annotated[float, Field(ge=0)]
-    cache_write: Annotated[float, Field(ge=0)]
+    input: NonNegativeFloat
+    output: NonNegativeFloat
+    cache_read: NonNegativeFloat
+    cache_write: NonNegativeFloat
 
 
 class LongPromptRates(Rates):
-    """What holds for a whole turn when it reads more than `over_tokens`, cached or not."""
+    """Rates for a whole turn that reads more than `over_tokens`, cached or not."""
 
-    over_tokens: Annotated[int, Field(ge=1)]
+    over_tokens: AtLeastOne
 
 
 class Price(Rates):
-    """What a model costs."""
+    """The price of a model."""
 
     long_prompt: LongPromptRates | None = None

@@ -1,4 +1,4 @@
-"""Which way a tool is built: a union tagged by `way`."""
+"""Plans to build a tool: a union tagged by `way`."""
 
 from typing import Annotated, Literal
 
@@ -7,12 +7,12 @@ from pydantic import Field
 from toolagent.contracts.contract import Contract
 
 Over = Literal["stdio", "http"]
-"""How an MCP server is spoken to where it was started."""
+"""The transport to an MCP server that was started here."""
 
 
 class _Plan(Contract):
     notes: tuple[str, ...] = ()
-    """Why not another way; for people and for the agent."""
+    """Why not another way, for people and for the agent."""
     found: str = ""
     """What was recognised, and where: `console script greet, pyproject.toml`."""
 
@@ -22,11 +22,11 @@ class ToolFileBuild(_Plan):
 
     way: Literal["tool_file"] = "tool_file"
     paths: Annotated[tuple[str, ...], Field(min_length=1)]
-    """Of the `*.tool.json`, in the repository."""
+    """Paths of the `*.tool.json` in the repository."""
 
 
 class OpenApiRemote(_Plan):
-    """A document alone: the tools are served where it says."""
+    """An OpenAPI document alone, whose server is elsewhere."""
 
     way: Literal["openapi_remote"] = "openapi_remote"
     path: str
@@ -34,13 +34,13 @@ class OpenApiRemote(_Plan):
 
 
 class AsgiBuild(_Plan):
-    """An app that our launcher serves. Its own document goes before what its routes say, and that before a document of the repository."""
+    """An app that our launcher serves. Its own document takes precedence over its routes, and these over a document of the repository."""
 
     way: Literal["asgi"] = "asgi"
     interface: Literal["asgi", "wsgi", "gradio"] = "asgi"
-    """How it is called; a Gradio app is a module that is run, as its author would."""
+    """The interface of the app. A Gradio app is a module that is run."""
     module: str
-    """As it is imported from `root`."""
+    """The module to import, from `root`."""
     attribute: str
     is_factory: bool = False
     root: str = ""
@@ -52,7 +52,7 @@ class AsgiBuild(_Plan):
 
 
 class DockerBuild(_Plan):
-    """An image that is built of the repository."""
+    """An image that is built from the repository."""
 
     way: Literal["docker"] = "docker"
     dockerfile: str
@@ -62,20 +62,20 @@ class DockerBuild(_Plan):
 
 
 class ProgramBuild(_Plan):
-    """Command line programs that a project installs: each subcommand a tool."""
+    """Command line programs that a project installs. Each subcommand becomes a tool."""
 
     way: Literal["program"] = "program"
     project: str = ""
     """Folder of the repository that is the project; empty: its top."""
     language: Literal["python", "nodejs"] = "python"
     programs: tuple[str, ...] = ()
-    """Their names, as far as they are known before it is built."""
+    """Names of the programs, as far as known before the build."""
     are_files: bool = False
-    """They are files of the folder, and nothing installs them."""
+    """Whether the programs are files of the folder, which are not installed."""
 
 
 class McpBuild(_Plan):
-    """A server of the Model Context Protocol, started in the sandbox; each of its tools is a tool."""
+    """An MCP server, started in the sandbox. Each of its tools becomes a tool."""
 
     way: Literal["mcp"] = "mcp"
     project: str = ""
@@ -86,31 +86,31 @@ class McpBuild(_Plan):
     module: str = ""
     """The file that makes the server, in the repository; empty: not known."""
     arguments: tuple[str, ...] = ()
-    """What its README gives to it."""
+    """Arguments from its README."""
     over: tuple[Over, ...] = ("stdio",)
-    """How it is spoken to, the likelier first."""
+    """Transports to try, the likelier first."""
 
 
 class NodeAppBuild(_Plan):
-    """An app of Node.js that listens on a port. Its own document goes before one of the repository, and that before what its routes say."""
+    """A Node.js app that listens on a port. Its own document takes precedence over one of the repository, and that over its routes."""
 
     way: Literal["node_app"] = "node_app"
     project: str = ""
     """Folder of the repository that is the project; empty: its top."""
     starts: tuple[str, ...] = ()
-    """Files of the project that may start it, besides what it says itself."""
+    """Files of the project that may start it, besides its declared start."""
     document: str | None = None
     """An OpenAPI document in the repository."""
 
 
 class CodingBuild(_Plan):
-    """The coding agent has to do it."""
+    """The coding agent builds the tool."""
 
     way: Literal["coding"] = "coding"
 
 
 class NothingToBuild(_Plan):
-    """There is nothing that could be run; `reason` says what was looked for, and what to give instead."""
+    """Nothing can be run. `reason` says what was looked for, and what to give instead."""
 
     way: Literal["nothing"] = "nothing"
     reason: str

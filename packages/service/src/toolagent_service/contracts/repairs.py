@@ -1,10 +1,10 @@
-"""Repairs that a tool's failing calls open."""
+"""Repairs that are started by failing calls."""
 
 from enum import StrEnum
 
 
 class Meanwhile(StrEnum):
-    """What calls of a tool get while it is repaired: `unavailable` with the task's id, the version before, or the version that fails."""
+    """What calls get during a repair: `unavailable` with the task's id, the previous version, or the failing version."""
 
     REFUSE = "refuse"
     PREVIOUS = "previous"

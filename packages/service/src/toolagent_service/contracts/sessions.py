@@ -1,4 +1,4 @@
-"""Between the workflow of a session and its steps."""
+"""Steps of the workflow of a session."""
 
 from pydantic import AwareDatetime, NonNegativeInt
 
@@ -14,7 +14,7 @@ class OpenStep(Contract):
 
 
 class SessionStep(Contract):
-    """`alert` is what an operator has to know of."""
+    """`alert` is a message for the operator."""
 
     group: ToolGroup
     view: SessionView
@@ -22,25 +22,25 @@ class SessionStep(Contract):
 
 
 class SessionLife(Contract):
-    """What `ToolGroup` takes: a session that begins, or goes on with `view`; it ends at once where `end` says why."""
+    """The input of `ToolGroup`: a session that begins, or continues with `view`. With `end`, it ends at once for that reason."""
 
     request: OpenSession
     view: SessionView | None = None
     end: SessionEnd | None = None
     uses: dict[CallId, AwareDatetime] = {}
-    """Calls of others that use it, and when each is over at the latest."""
+    """Calls from outside that use it, with the latest time of their end."""
     stops: tuple[AdoptedCall, ...] = ()
-    """Calls of others that are its stop."""
+    """Calls from outside that are its stop."""
     looks: NonNegativeInt = 0
-    """How often the provider was asked for the launch."""
+    """How often the provider was probed for the launch."""
     unseen: NonNegativeInt = 0
-    """How often it had none."""
+    """How often the probe found none."""
     made: NonNegativeInt = 0
-    """How many of its `runs` have results. Their records have them: all of them may be larger than what a workflow is started with."""
+    """How many of its `runs` have results. The results are in their records, because they may exceed the input of a workflow."""
 
 
 class SessionUse(Contract):
-    """A call that somebody makes by itself uses the session; `until` says how long at most, None that it has ended."""
+    """A call from outside uses the session, until `until` at most; None: it has ended."""
 
     call_id: CallId
     until: AwareDatetime | None = None

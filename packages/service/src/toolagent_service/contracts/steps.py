@@ -1,4 +1,4 @@
-"""What the steps of one call (admit, place, call, settle) hand to each other through the workflow."""
+"""Inputs and outputs of the steps of one call: admit, place, call, settle."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -16,19 +16,19 @@ from toolagent_service.contracts.lanes import Way
 
 
 class Placement(Contract):
-    """Which queue a call waits in, and the host that queue belongs to, if to one."""
+    """The queue of a call, and the host that the queue belongs to, if any."""
 
     queue: str
     host: str | None = None
 
 
 class Finished(Contract):
-    """The tool answered, or it is known why it did not. `execution_time` is in seconds."""
+    """The outcome of a call: output or error. `execution_time` is in seconds."""
 
     kind: Literal["finished"] = "finished"
     output: JsonValue = None
     is_reference: bool = False
-    """`output` is a ResultReference; what it stands for has been checked."""
+    """`output` is a ResultReference to a validated output."""
     error: ToolError | None = None
     validation_errors: tuple[ValidationIssue, ...] = ()
     execution_time: float = 0.0
@@ -36,22 +36,22 @@ class Finished(Contract):
     active_source: int | None = None
     host: str | None = None
     left_behind: Blank = None
-    """What the tool left that could not be removed; empty: nothing."""
+    """Leftovers of the tool that could not be removed; empty: none."""
     shown: JsonValue = None
-    """How the tool itself wrote its answer, for a caller that listens."""
+    """The tool's original form of its answer, for a caller that listens."""
     settled: ToolResult | None = None
-    """The result that stands, where the attempt recorded it; without its output where that is `output`."""
+    """The final result, if the attempt recorded it; without its output if that is in `output`."""
 
 
 class OfSession(Contract):
-    """The session that a call belongs to. The call's result names it."""
+    """The session of a call. The call's result names it."""
 
     group_id: GroupId
     session_id: SessionId
 
 
 class CallPlan(Contract):
-    """Everything that was decided about a call before it was made. Times are in seconds."""
+    """The plan for a call, decided before it is made. Times are in seconds."""
 
     call_id: str
     tool_id: ToolId
@@ -60,20 +60,20 @@ class CallPlan(Contract):
     fingerprint: str
     placement: Placement
     fast: bool
-    """The call is made inside the workflow's own task."""
+    """Whether the call is made in a local activity."""
     way: Way = Way.WORKFLOW
     """Whether it shares a lane or has a workflow of its own."""
     repeatable: bool
     timeout_s: float
     start_timeout_s: float
-    """What building and starting the tool may take, on top of `timeout_s`."""
+    """Limit for building and starting the tool, on top of `timeout_s`."""
     queue_timeout_s: float
-    """What waiting for a slot may take."""
+    """Limit for waiting for a slot."""
     priority: int = 3
     caller: Caller = Caller()
     session: OfSession | None = None
     instead_of: Blank = None
-    """The version under repair that this one stands in for."""
+    """The version under repair that this version replaces for now."""
     repair: Blank = None
     """The task of that repair."""
     listens: Listener | None = None
@@ -85,65 +85,65 @@ class AdmitRequest(Contract):
     workflow_id: str
     run_id: str
     is_new: bool = False
-    """The id was made for this call: nobody else can have begun it."""
+    """The id was made for this call, so the call cannot have begun elsewhere."""
     prefer: str | None = None
-    """The host that has what the call works with: it is made there if that host is alive and runs such tools."""
+    """The host with the resources of the call. The call is made there if the host is alive and runs such tools."""
     prefer_version: str | None = None
-    """The version that has what the call works with: it is called while it can be, unless the call names one."""
+    """The version with the resources of the call. It is used while it can be called, unless the call names a version."""
     session: OfSession | None = None
     alone: bool = False
-    """No session makes it: where its tool has a role in a group, the answer says which."""
+    """The call is made outside of a session. If its tool has a role in a group, the answer says which."""
     instead: Finished | None = None
-    """It is not to be made: unless it has an answer, this becomes its answer."""
+    """Do not make the call. Unless it has an answer already, this is its answer."""
     is_stop: bool = False
-    """A session makes this stop by itself. Repairs and quarantines do not hold it back."""
+    """A stop by the session itself. Repairs and quarantines do not block it."""
     is_cancelled: bool = False
-    """It is known to be cancelled: it does not begin where it is admitted."""
+    """The call is already cancelled, so it does not begin at admission."""
 
 
 class Admitted(Contract):
-    """The call may be made, like this."""
+    """The call may be made by this plan."""
 
     kind: Literal["admitted"] = "admitted"
     plan: CallPlan
     is_begun: bool = False
-    """It is being made by the host that it is placed on, which knows it by its id: the attempt there waits for its end."""
+    """Its host is already making the call. The attempt there finds it by its id and waits for its end."""
 
 
 class Answered(Contract):
-    """The call need not or must not be made: this is the answer."""
+    """The call is not made. This is its answer."""
 
     kind: Literal["answered"] = "answered"
     result: ToolResult
 
 
 class Held(Contract):
-    """A front door makes the call: there it ends, or is given away."""
+    """A front door makes the call, until it ends or is passed on."""
 
     kind: Literal["held"] = "held"
     door: str
 
 
 class Grouped(Contract):
-    """The call has a role in a session: that which it launches, or that which lives and has what the call names."""
+    """The call has a role in a session: in a new one that it launches, or in the open one whose resources it names."""
 
     kind: Literal["grouped"] = "grouped"
     role: GroupRole
     group: ToolGroup
     session_id: SessionId
     host: str | None = None
-    """Where the session lives."""
+    """The host of the session."""
     version: str | None = None
-    """The one that the session was launched with."""
+    """The version of the tool in the session."""
     lasts_s: float = 0.0
-    """What the call may take, with all its waiting."""
+    """Limit for the whole call, with all waiting."""
 
 
 Admission = Annotated[Admitted | Answered | Held | Grouped, Field(discriminator="kind")]
 
 
 class JoinRequest(Contract):
-    """Wait until a front door makes the call no longer. `is_cancelled`: it is to end."""
+    """Wait until a front door no longer makes the call. `is_cancelled`: end it."""
 
     call_id: str
     tool_id: str
@@ -151,9 +151,9 @@ class JoinRequest(Contract):
 
 
 class PlaceRequest(Contract):
-    """A queue was not served in time: where to wait instead?
+    """A queue was not served in time. Asks for another queue.
 
-    What the call works with is on the host `prefer`: while that is alive, it waits there.
+    The resources of the call are on the host `prefer`. While that is alive, the call waits there.
     """
 
     plan: CallPlan
@@ -161,17 +161,17 @@ class PlaceRequest(Contract):
 
 
 class CallRequest(Contract):
-    """With the ids of the workflow that the call's record names, the attempt may settle the call."""
+    """An attempt at a call. With the ids of the workflow in the call's record, the attempt may settle the call itself."""
 
     plan: CallPlan
     workflow_id: str | None = None
     run_id: str = ""
     lost: int = 0
-    """How many attempts were lost with their hosts, before it was placed here."""
+    """How many attempts were lost with their hosts before."""
     told: tuple[JsonValue, ...] = ()
-    """What the last of them said in its last heartbeat."""
+    """The last heartbeat of the last lost attempt."""
     is_cancelled: bool = False
-    """It was begun and is to end."""
+    """The call had begun and must end."""
 
 
 class SettleRequest(Contract):

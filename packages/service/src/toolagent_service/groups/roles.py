@@ -1,4 +1,4 @@
-"""Rules of calls that somebody makes by itself, of tools that have a role in a group with a lifecycle."""
+"""Rules of calls outside of a session, of tools that have a role in a group with a lifecycle."""
 
 import hashlib
 import json
@@ -11,20 +11,21 @@ from pydantic import JsonValue
 from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup
 from toolagent.contracts.sessions import AdoptedCall
 from toolagent.core.catalog.lifecycles import lifecycle_fault
-from toolagent_service.groups.sessions import NoSuchFieldError, field_of, the_step
+from toolagent.core.digests import id_of
+from toolagent_service.groups.sessions import NoSuchFieldError, bound, field_of, the_step
 
 _MOST_MARKS = 1_000
-"""Of one call. Each is a parameter of a query."""
+"""Marks of one call. Each is a parameter of a database query."""
 
 _LONGEST = 2_000
-"""The text of a value, in characters, that a param has by another name than that which a session would bind."""
+"""Characters of the value of a param that no session binds by name. Longer values are not compared."""
 
 Part = tuple[ToolGroup, GroupStep]
 """A tool's role in a group."""
 
 
 def parts_of(groups: Iterable[ToolGroup]) -> Mapping[str, tuple[Part, ...]]:
-    """What each tool does in groups whose lifecycle can be lived, the first group by id before others."""
+    """The roles of each tool in groups with a valid lifecycle, ordered by the id of the group."""
     parts: dict[str, tuple[Part, ...]] = {}
     for group in sorted(groups, key=lambda group: group.group_id):
         if group.lifecycle and lifecycle_fault(group) is None:
@@ -34,22 +35,22 @@ def parts_of(groups: Iterable[ToolGroup]) -> Mapping[str, tuple[Part, ...]]:
 
 
 def session_for(group_id: str, *names: JsonValue) -> str:
-    """The id of the session that adopts a call, or what a provider runs."""
-    return f"session-{hashlib.sha256(json.dumps([group_id, *names]).encode()).hexdigest()[:40]}"
+    """The id of a session that adopts a call, or something that a provider runs."""
+    return id_of("session-", group_id, *names)
 
 
 def is_look(part: Part, params: Mapping[str, JsonValue]) -> bool:
-    """Whether a call of the launch only asks for one that was made."""
+    """Whether a call of the launch only looks for an earlier launch."""
     group, step = part
     probe = group.verify
     if step.role is not GroupRole.LAUNCH or probe is None or probe.tool_id != step.tool_id or probe.asks is None:
         return False
-    # Null stands for a param that was left out: then it launches.
+    # A param that is null counts as left out: then the call launches.
     return params.get(probe.asks) is not None
 
 
 def look_in(group: ToolGroup, params: Mapping[str, JsonValue]) -> str | None:
-    """Why these params of a launch begin no session: they look for a launch that was made, which may be another session's."""
+    """Why these params of a launch begin no session: they look for an earlier launch, which may belong to another session."""
     step = group.step(GroupRole.LAUNCH)
     if step is None or group.verify is None or not is_look((group, step), {**step.params, **params}):
         return None
@@ -57,19 +58,19 @@ def look_in(group: ToolGroup, params: Mapping[str, JsonValue]) -> str | None:
 
 
 def names_session(step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue]) -> bool:
-    """Whether the call is of what was launched: each param that a session would bind has its value, under whatever name.
+    """Whether the call is about this launch: each value that a session would bind is the value of some param.
 
-    A stop that binds none is of whatever its group has launched.
+    A stop without bindings is about every launch of its group.
     """
     try:
-        bound = {name: field_of(launched, path) for name, path in step.bindings.items()}
+        wanted = bound(step, launched)
     except NoSuchFieldError:
         return False
-    return (bool(bound) or step.role is GroupRole.STOP) and all(_named(name, value, params) for name, value in bound.items())
+    return (bool(wanted) or step.role is GroupRole.STOP) and all(_named(name, value, params) for name, value in wanted.items())
 
 
 def marks_of(group: ToolGroup, launched: JsonValue) -> frozenset[str]:
-    """By these a session is found that a call names: one for each place whose value a step binds."""
+    """The marks by which calls find the session: one for each field of the launch that a step binds."""
     places: dict[str, JsonValue] = {}
     for path in {path for step in group.steps for path in step.bindings.values()}:
         with suppress(NoSuchFieldError):
@@ -78,8 +79,10 @@ def marks_of(group: ToolGroup, launched: JsonValue) -> frozenset[str]:
 
 
 def marks_in(group: ToolGroup, step: GroupStep, params: Mapping[str, JsonValue]) -> tuple[frozenset[str], ...]:
-    """What `names_session` asks of a session, as marks: it has one of each. For each param that it would bind those of the values that
-    this may have; of params by other names only the first that are not long, as many as all marks of a call may be."""
+    """The condition of `names_session` as sets of marks: a matching session has one of each set.
+
+    Each bound param gives a set. If the call has no param of that name, the set has the values of all its short params, up to a limit.
+    """
     given = {name: _text(params[name]) for name in step.bindings if params.get(name) is not None}
     absent = len(step.bindings) - len(given)
     short = (text for text in map(_text, params.values()) if len(text) <= _LONGEST)
@@ -89,7 +92,7 @@ def marks_in(group: ToolGroup, step: GroupStep, params: Mapping[str, JsonValue])
 
 
 def first_stop(group: ToolGroup, launched: JsonValue, stops: Iterable[AdoptedCall]) -> AdoptedCall | None:
-    """Who asks first by a call that stops what was launched; signals may come from anybody."""
+    """The first of these calls that stops this launch. Signals may come from anywhere, so each call is checked."""
     step = the_step(group, GroupRole.STOP)
     named = (one for one in stops if one.call.tool_id == step.tool_id and names_session(step, launched, one.call.params))
     return next(named, None)
@@ -105,7 +108,7 @@ def _text(value: JsonValue) -> str:
 
 
 def _alike(value: JsonValue) -> JsonValue:
-    """Equal values have equal texts: 1, 1.0 and true are equal."""
+    """Makes equal values identical: 1, 1.0 and true are equal."""
     match value:
         case bool():
             return int(value)

@@ -1,7 +1,5 @@
-"""Rules of a session: what its calls get, what their results mean for it, and when it ends."""
+"""Rules of a session: the parameters of its calls, what their results mean for it, and when it ends."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,29 +12,30 @@ from toolagent.contracts.groups import GroupRole, GroupStep, ToolGroup, VerifyPr
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionRun, SessionState, SessionView
 from toolagent.core.calls.results import TOO_LARGE, failed
+from toolagent.core.digests import id_of
 
 GONE = "gone"
 """`details.reason` of a stop that found nothing to stop."""
 
 LOOKS = 7
-"""So often, within a minute, a provider that does not know of a launch is asked before it counts as not made."""
+"""How often, within a minute, a provider must deny a launch before it counts as not made."""
 
 _LAUNCHES = 3
 _NOT_FOUND = (404, 410)
 _NOWHERE = "not_found"
 _REFUSED = (400, 401, 402, 403, 405, 413, 415, 422, 429)
-"""What HTTP servers answer that have done nothing. Tuples: a tool may say anything in `details`, and not all of it can be hashed."""
+"""Status codes of servers that did nothing. A tuple, because `details` of a tool may hold values that cannot be hashed."""
 
 _ACCOUNT_BYTES = 1_700_000
-"""Of JSON. Temporal takes 2 MiB, and the launch's result is beside them."""
+"""Bytes of JSON of all results. Temporal allows 2 MiB, which the result of the launch shares."""
 
 _LONGEST_PAUSE = timedelta(minutes=5)
 _NEVER_H = 1e6
-"""More hours than any session lives; later ends would be no dates."""
+"""More hours than any session lives. Later ends would overflow a date."""
 _LOST = frozenset(
     {ErrorType.TIMEOUT, ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.CANCELLED, ErrorType.UNAVAILABLE}
 )
-"""Of launches that may have launched all the same."""
+"""Errors of launches that may have succeeded nevertheless."""
 
 
 class NoSuchFieldError(ValueError):
@@ -47,12 +46,12 @@ class NoSuchFieldError(ValueError):
 
 
 class NoSuchStepError(ValueError):
-    """No step of the group runs that, or several could be meant."""
+    """No step of the group matches, or several do."""
 
 
 def call_id_in(session_id: str, name: str) -> str:
-    """Of a call of the session: the same name is the same call, in whatever run of its workflow."""
-    return f"call-{hashlib.sha256(json.dumps([session_id, name]).encode()).hexdigest()[:40]}"
+    """The id of a call of the session. The same name is the same call, in every run of its workflow."""
+    return id_of("call-", session_id, name)
 
 
 def run_named(key: str) -> str:
@@ -63,13 +62,18 @@ def run_named(key: str) -> str:
 def call_in(
     session: OpenSession, step: GroupStep, launched: JsonValue, params: Mapping[str, JsonValue], timeout_s: float | None = None
 ) -> ToolCall:
-    """The call of a step. What the session binds, the caller cannot change. Raises NoSuchFieldError."""
-    bound = {name: field_of(launched, path) for name, path in step.bindings.items()}
-    return ToolCall(tool_id=step.tool_id, params={**step.params, **params, **bound}, timeout_s=timeout_s, caller=session.caller)
+    """The call of a step. The caller cannot change bound params. Raises NoSuchFieldError."""
+    given = {**step.params, **params, **bound(step, launched)}
+    return ToolCall(tool_id=step.tool_id, params=given, timeout_s=timeout_s, caller=session.caller)
+
+
+def bound(step: GroupStep, launched: JsonValue) -> dict[str, JsonValue]:
+    """The params that the step takes from the result of the launch. Raises NoSuchFieldError."""
+    return {name: field_of(launched, path) for name, path in step.bindings.items()}
 
 
 def step_of(group: ToolGroup, run: SessionRun) -> GroupStep:
-    """Raises NoSuchStepError."""
+    """The step that a run means. Raises NoSuchStepError."""
     steps = [step for step in group.steps if step.role is GroupRole.RUN]
     wanted = [step for step in steps if run.tool_id in {None, step.tool_id}]
     if len(wanted) != 1:
@@ -80,7 +84,7 @@ def step_of(group: ToolGroup, run: SessionRun) -> GroupStep:
 
 
 def the_step(group: ToolGroup, role: GroupRole) -> GroupStep:
-    """Of a lifecycle, which has one. Raises NoSuchStepError."""
+    """The step with this role, which every lifecycle has. Raises NoSuchStepError."""
     if (step := group.step(role)) is None:
         raise NoSuchStepError(f"Group {group.group_id!r} has no step that does {role.value!r}.")
     return step
@@ -96,47 +100,42 @@ def field_of(result: JsonValue, path: str) -> JsonValue:
     return found
 
 
-def found_launch(probe: VerifyProbe, items: Sequence[JsonValue], call_id: str) -> JsonValue:
-    """What the provider runs of this call; None when it runs nothing of it."""
-    for item in items:
-        try:
-            if field_of(item, probe.launched_by) == call_id:
-                return item
-        except NoSuchFieldError:
-            continue  # somebody else's, who names nothing
+def _field(result: JsonValue, path: str) -> JsonValue:
+    """As `field_of`, or None if there is no such field."""
+    with suppress(NoSuchFieldError):
+        return field_of(result, path)
     return None
 
 
+def found_launch(probe: VerifyProbe, items: Sequence[JsonValue], call_id: str) -> JsonValue:
+    """The item that this call launched; None if the provider does not run it."""
+    return next((item for item in items if _field(item, probe.launched_by) == call_id), None)
+
+
 def items_of(probe: VerifyProbe, result: ToolResult) -> Sequence[JsonValue] | None:
-    """What a provider that lists all says that it runs; None where it did not say."""
+    """What the provider runs, according to a probe that lists everything; None if it did not answer."""
     if result.error is not None or result.is_reference:
         return None
-    try:
-        items = field_of(result.result, probe.items)
-    except NoSuchFieldError:
-        return None
+    items = _field(result.result, probe.items)
     return items if isinstance(items, list) else None
 
 
 def launcher_of(probe: VerifyProbe, item: JsonValue) -> str | None:
-    """The call that launched it, by its own account."""
-    try:
-        named = field_of(item, probe.launched_by)
-    except NoSuchFieldError:
-        return None
+    """The id of the call that launched the item, as the item names it."""
+    named = _field(item, probe.launched_by)
     return named if isinstance(named, str) and re.fullmatch(CALL_ID_PATTERN, named) else None
 
 
 def identity_of(group: ToolGroup, item: JsonValue) -> JsonValue:
-    """By what it would be stopped; all of it, where it does not have that."""
+    """The params with which the item would be stopped; the whole item if it lacks them."""
     try:
-        return {name: field_of(item, path) for name, path in the_step(group, GroupRole.STOP).bindings.items()} or item
+        return bound(the_step(group, GroupRole.STOP), item) or item
     except NoSuchFieldError:
         return item
 
 
 def listed_by(probe: VerifyProbe, item: JsonValue, views: Iterable[SessionView]) -> tuple[SessionView, ...]:
-    """The sessions that launched it, by the probe's `launch_id`, where the list does not name the call."""
+    """The sessions that launched the item, by the probe's `launch_id`: for lists that do not name the call."""
     try:
         named = field_of(item, probe.launch_id)
     except NoSuchFieldError:
@@ -145,7 +144,7 @@ def listed_by(probe: VerifyProbe, item: JsonValue, views: Iterable[SessionView])
 
 
 def launched_by(probe: VerifyProbe, views: Iterable[SessionView]) -> tuple[JsonValue, ...]:
-    """What these sessions have launched, as the probe names it."""
+    """The launches of these sessions, as the probe names them."""
     found: list[JsonValue] = []
     for view in views:
         with suppress(NoSuchFieldError):
@@ -157,17 +156,20 @@ def looked_up(request: OpenSession, view: SessionView, probe: VerifyProbe, call_
     """The call of the probe."""
     if probe.asks is None:
         return ToolCall(tool_id=probe.tool_id, params=probe.params, caller=request.caller)
-    known: dict[str, JsonValue] = {} if probe.others is None else {probe.others: [*others]}
-    known |= {} if probe.since is None else {probe.since: view.opened_at.isoformat()}
-    launch = (
-        request.adopts.call.params if request.adopts is not None else {**the_step(request.group, GroupRole.LAUNCH).params, **request.params}
-    )
-    asked = {**probe.params, **launch, probe.asks: call_id, **known}
-    return ToolCall(tool_id=probe.tool_id, params=asked, caller=request.caller)
+    if request.adopts is not None:
+        launch = request.adopts.call.params
+    else:
+        launch = {**the_step(request.group, GroupRole.LAUNCH).params, **request.params}
+    params = {**probe.params, **launch, probe.asks: call_id}
+    if probe.others is not None:
+        params[probe.others] = [*others]
+    if probe.since is not None:
+        params[probe.since] = view.opened_at.isoformat()
+    return ToolCall(tool_id=probe.tool_id, params=params, caller=request.caller)
 
 
 def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
-    """The launch of this call in the probe's answer: False where the provider has none, None where it did not say."""
+    """The launch of this call in the probe's answer. False: the provider has none; None: it did not say."""
     if probe.asks is not None:
         if result.error is not None:
             return False if _details(result).get("cause") == _NOWHERE else None
@@ -179,7 +181,7 @@ def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
 
 
 def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView) -> bool:
-    """Whether a provider that lists all has nothing of the session any more: neither of its call, nor with what the stop takes."""
+    """Whether the list of everything has no trace of the session: neither its call, nor an item that its stop would stop."""
     items = items_of(probe, listed)
     if items is None:
         return False
@@ -189,15 +191,15 @@ def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: 
 
 
 def was_made(result: ToolResult) -> bool:
-    """Whether the tool did something: a refused call had no part in the session."""
+    """Whether the tool did something. A refused call did not."""
     return result.error is None or (_details(result).get("sent") is not False and result.error.type in _LOST)
 
 
 def may_have_launched(result: ToolResult) -> bool:
-    """Whether something may run of which nothing is known.
+    """Whether the failed launch may have launched something.
 
-    Not when the launch says that it has `stopped` what it began or `launched` nothing, nor when it was refused: by 401, 402, 429.
-    Of a call that was sent several times, that is the answer to the last request; what became of those before it nobody says.
+    No, if its details say `stopped: true` or `launched: false`, or if it was refused (401, 402, 429, …). Yes, if the call was sent
+    several times: that answer is to the last request only.
     """
     told = _details(result)
     if result.error is not None and told.get("sends", 1) != 1:
@@ -207,15 +209,14 @@ def may_have_launched(result: ToolResult) -> bool:
 
 
 def can_stop(group: ToolGroup, launch: ToolResult) -> bool:
-    """Whether its answer says what the stop has to know: it was stored whole, not as a reference, and has the fields."""
+    """Whether the result of the launch has what the stop needs: it is no reference, and has the fields."""
     return launch.error is None and not launch.is_reference and is_stoppable(group, launch.result)
 
 
 def is_stoppable(group: ToolGroup, launched: JsonValue) -> bool:
-    """Whether it has the fields that the stop takes."""
+    """Whether the result has the fields that the stop takes."""
     try:
-        for path in the_step(group, GroupRole.STOP).bindings.values():
-            field_of(launched, path)
+        bound(the_step(group, GroupRole.STOP), launched)
     except NoSuchFieldError:
         return False
     return True
@@ -228,14 +229,14 @@ def is_gone(result: ToolResult) -> bool:
 
 
 def pause_of(attempts: int) -> timedelta:
-    """Before the next stop, or the next look."""
+    """The pause before the next stop, or the next probe."""
     return min(timedelta(seconds=2 ** min(attempts, 10)), _LONGEST_PAUSE)
 
 
 def cost_usd(group: ToolGroup, view: SessionView, now: datetime) -> float:
-    """What has been spent since the launch, as far as the group says what an hour costs; never less than before, if a clock is set back.
+    """The cost since the launch, by the group's price of an hour. Never less than before, even if a clock was set back.
 
-    Whether a launch that is under way costs anything is not known yet.
+    Of a launch under way, the cost is not known yet.
     """
     if view.state is SessionState.LAUNCHING:
         return view.cost_usd
@@ -244,7 +245,7 @@ def cost_usd(group: ToolGroup, view: SessionView, now: datetime) -> float:
 
 
 def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datetime, SessionEnd] | None:
-    """When the session is over though nobody asks, and why."""
+    """When the session ends by itself, and why."""
     limits = group.limits
     ends: list[tuple[datetime, SessionEnd]] = []
     if limits.idle_timeout_s is not None and view.used_at is not None and not is_used:
@@ -259,13 +260,13 @@ def end_at(group: ToolGroup, view: SessionView, *, is_used: bool) -> tuple[datet
 
 
 def reckoned(group: ToolGroup, view: SessionView, now: datetime) -> SessionView:
-    """With what it has cost by now, and when it is stopped if nobody uses it until then."""
+    """The view with the cost until now, and with the time at which the session ends if it is not used until then."""
     end = end_at(group, view, is_used=False) if view.state is SessionState.READY else None
     return view.model_copy(update={"cost_usd": cost_usd(group, view, now), "ends_at": end[0] if end is not None else None})
 
 
 def accounted(results: Iterable[ToolResult]) -> tuple[ToolResult, ...]:
-    """As the account of a session carries them: those beyond what fits say where they are."""
+    """The results for the account of a session. Those that do not fit are replaced by a reference to their task."""
     told: list[ToolResult] = []
     left = _ACCOUNT_BYTES
     for result in results:
@@ -276,36 +277,36 @@ def accounted(results: Iterable[ToolResult]) -> tuple[ToolResult, ...]:
 
 
 def _left_out(result: ToolResult) -> ToolResult:
-    message = f"The results of the session are too large to be told together. GET /tasks/{result.call_id} has this one."
+    message = f"The results of the session are too large together. GET /tasks/{result.call_id} has this one."
     wrong = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"reason": TOO_LARGE, "outcome": "executed"})
     return failed(result.call_id, result.tool_id, wrong, result.executed_at, execution_time=result.execution_time, metadata=result.metadata)
 
 
 def over_by(group: ToolGroup, result: ToolResult) -> SessionEnd | None:
-    """Why a run ends its session, if it does."""
+    """Why this run ends its session; None if it does not."""
     return SessionEnd.FAILED_STEP if result.error is not None and group.stop_after_failure and was_made(result) else None
 
 
 def launch_ids(session: OpenSession) -> tuple[str, ...]:
-    """Of its launches, one after the other: each is tried only when the one before it certainly was not. Somebody's call is made once."""
+    """The ids of its launches, in order. Each is tried only if the one before certainly was not made. An adopted call is made once."""
     return launch_ids_of(session.session_id, session.adopts.call_id if session.adopts is not None else None)
 
 
 def launch_ids_of(session_id: str, adopts: str | None) -> tuple[str, ...]:
-    """As `launch_ids`, by the call that the session adopts."""
+    """As `launch_ids`; `adopts` is the id of the adopted call, if any."""
     if adopts is not None:
         return (adopts,)
     return tuple(call_id_in(session_id, f"launch {number}") for number in range(1, _LAUNCHES + 1))
 
 
 def is_alert(attempts: int) -> bool:
-    """Whether an operator is to be told of so many stops that were not confirmed: at the third, and each time they have doubled."""
+    """Whether to alert an operator after this many unconfirmed stops: at the third, and each time the number has doubled."""
     thirds, rest = divmod(attempts, 3)
     return rest == 0 and thirds > 0 and thirds & (thirds - 1) == 0
 
 
 def host_of(result: ToolResult) -> str | None:
-    """Where the call was made, also one whose answer was lost."""
+    """The host on which the call was made, even if its answer was lost."""
     host = result.metadata.get("host")
     return host if isinstance(host, str) and host else None
 

@@ -1,1 +1,1 @@
-"""What KnowHub and we say of the same tools: how its resources are read, matched with ours, and what is to be changed."""
+"""KnowHub: its resources, their matching with our tools, and the changes on both sides."""

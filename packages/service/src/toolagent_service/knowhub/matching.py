@@ -1,10 +1,10 @@
-"""Which of KnowHub's resources one of our tools is about: these rules, with what each is worth.
+"""Matches tools with KnowHub's resources by these rules, each with a score:
 
 1. The id or the name of the tool contains the slug or the title of the resource: 0.7.
 2. Its description contains the slug or the title: 0.4; of the words of the resource's description: up to 0.4.
 3. Both are of the same category: 0.2.
 
-So neither a category nor a few common words make a link. What one side names already is certain.
+So neither a category nor a few common words are enough for a link. Existing links of either side are certain.
 """
 
 import re
@@ -17,13 +17,13 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent_service.knowhub.resources import Resource
 
 LEAST = 0.5
-"""The score from which on a link is made."""
+"""The least score of a link."""
 
 _NAMED, _MENTIONED, _WORDS, _CATEGORY = 0.7, 0.4, 0.4, 0.2
 _FEWEST_WORDS = 3
-"""With fewer a description says too little."""
+"""The fewest words for which a description is compared."""
 _SHORTEST = 3
-"""Characters of a slug or a title; of Chinese two."""
+"""The fewest characters of a slug or a title; Chinese ones count twice."""
 
 _RUN = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -32,13 +32,13 @@ _COMMON = frozenset(
 )
 
 _once = lru_cache(maxsize=1 << 14)
-"""Every tool is compared with every resource."""
+"""A cache, because every tool is compared with every resource."""
 
 
 def best_links(tool: ToolManifest, resources: Sequence[Resource]) -> tuple[KnowHubLink, ...]:
-    """Of all that reach the least score, the best first.
+    """All links that reach the least score, the best first.
 
-    A slug that several resources have is certain for none of them, where anything else links one of these: it came from there.
+    A slug of several resources is not certain if another rule links one of them, because it came from there.
     """
     unnamed = tool.model_copy(update={"tool_slug_ids": ()})
     shared = _shared(resource.slug for resource in resources if resource.slug in tool.tool_slug_ids)
@@ -49,12 +49,12 @@ def best_links(tool: ToolManifest, resources: Sequence[Resource]) -> tuple[KnowH
 
 
 def _shared(slugs: Iterable[str]) -> frozenset[str]:
-    """Those that come more than once."""
+    """Slugs that occur more than once."""
     return frozenset(slug for slug, count in Counter(slugs).items() if count > 1)
 
 
 def link_of(tool: ToolManifest, resource: Resource) -> KnowHubLink:
-    """What speaks for it, whether or not it is enough."""
+    """The link with its score and reasons, even if the score is too low."""
     reasons: list[str] = []
     score = 0.0
     if resource.slug in tool.tool_slug_ids:
@@ -95,7 +95,7 @@ def _by_category(tool: ToolManifest, resource: Resource) -> tuple[float, str]:
 
 
 def _contains(text: str, sought: str) -> bool:
-    """As whole words, one after the other; Chinese has no gaps between them."""
+    """Whether the text contains the words in sequence. Chinese has no spaces between words."""
     wanted = _words(sought)
     if sum(len(word) * (2 if word > "\u3400" else 1) for word in wanted) < _SHORTEST:
         return False
@@ -105,7 +105,7 @@ def _contains(text: str, sought: str) -> bool:
 
 @_once
 def _padded(text: str) -> tuple[str, str]:
-    """`ComfyUI` is one word to some and two to others."""
+    """The words with and without a split of camel case: `ComfyUI` may be one word or two."""
     return f" {' '.join(_words(text.lower()))} ", f" {' '.join(_words(_HUMP.sub(' ', text)))} "
 
 

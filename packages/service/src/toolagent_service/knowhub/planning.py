@@ -1,4 +1,4 @@
-"""What is to be changed on both sides, so that each names the other. What stands there is kept."""
+"""Plans the changes with which both sides name each other. Existing names are kept."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,17 +10,17 @@ from toolagent_service.knowhub.matching import best_links
 from toolagent_service.knowhub.resources import CONNECTED, NOT_CONNECTED, Resource, resource_of
 
 _TOLD, _TOLD_LEFT_OUT = 200, 50
-"""Links in an answer, and entries that are none."""
+"""The most links and left-out entries in a plan."""
 
 
 class NotMergeableError(Exception):
-    """What stands in the resource would be lost."""
+    """A change would lose content of the resource."""
 
 
 def plan_of(
     tools: Sequence[ToolManifest], groups: Sequence[ToolGroup], resources: Sequence[Resource], left_out: Sequence[LeftOutResource] = ()
 ) -> KnowHubPlan:
-    """Of tools that are ours and can be called; a group goes with its tools."""
+    """The plan for our active tools. Groups are named together with their tools."""
     ours = [tool for tool in tools if tool.external_source is None and tool.status is ToolStatus.ACTIVE]
     links = {tool.tool_id: best_links(tool, resources) for tool in ours}
     names = {tool.tool_id: tool.name for tool in ours}
@@ -37,7 +37,7 @@ def plan_of(
 
 
 def merged(said: Mapping[str, JsonValue], change: ResourceChange) -> dict[str, JsonValue] | None:
-    """The metadata of a resource as it is now, with the change; None where there is nothing left to change.
+    """The current metadata of a resource with the change; None if nothing is left to change.
 
     Raises NotMergeableError.
     """
@@ -65,14 +65,14 @@ def _slugs(tool: ToolManifest, links: Sequence[KnowHubLink]) -> ToolSlugs:
 def _items(
     resource: Resource, links: Mapping[str, Sequence[KnowHubLink]], names: Mapping[str, str], groups: Sequence[ToolGroup]
 ) -> dict[str, str]:
-    """By id: the tools that it is about, then the groups that these are in."""
+    """Names by id: linked tools first, then their groups."""
     about = [tool_id for tool_id, found in links.items() if any(link.resource_id == resource.resource_id for link in found)]
     around = {group.group_id: group.name for group in groups if not {*about}.isdisjoint(group.tool_ids)}
     return {**{tool_id: names[tool_id] for tool_id in about}, **around}
 
 
 def _change(resource: Resource, items: Mapping[str, str]) -> ResourceChange | None:
-    """`测试中` stays: somebody has set it."""
+    """A status set by hand (`测试中`) stays."""
     new = {name: title for name, title in items.items() if name not in resource.items}
     status = CONNECTED if items and resource.status in {"", NOT_CONNECTED} else None
     return ResourceChange(resource_id=resource.resource_id, add=new, status=status) if new or status else None

@@ -1,4 +1,4 @@
-"""KnowHub's resources, as far as they are about tools."""
+"""KnowHub's resources about tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from toolagent.contracts.knowhub import LeftOutResource
 from toolagent.core.texts import well_formed
 
 PREFIX = "tools/"
-"""Of the ids of resources that are about tools: `tools/{category}/{slug}`."""
+"""The prefix of ids of resources about tools: `tools/{category}/{slug}`."""
 
 NOT_CONNECTED, CONNECTED = "未接入", "已接入"
-"""What `status` may be; `测试中` too, which is left as it is."""
+"""Values of `status`. There is also `测试中`, which is never changed."""
 
 _LISTS = ("resources", "items", "data", "results")
-"""Where the list stands, when it is not the whole answer."""
+"""Fields with the list, if it is not the whole answer."""
 
 
 _LONGEST_NAME = 128
@@ -23,7 +23,7 @@ _LONGEST_NAME = 128
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """About one tool. `items` are the ids that its `toolhub_items` name."""
+    """A resource about a tool. `items` are the ids in its `toolhub_items`."""
 
     resource_id: str
     category: str
@@ -36,13 +36,13 @@ class Resource:
 
 
 def listed_resources(document: JsonValue) -> tuple[dict[str, JsonValue], ...] | None:
-    """Those that `GET /api/resource` answers with: a list, or an object with one; None for anything else."""
+    """The resources in an answer of `GET /api/resource`: a list, or an object with one; None for anything else."""
     found = _list_in(document)
     return None if found is None else tuple(one for one in found if isinstance(one, dict) and isinstance(one.get("id"), str))
 
 
 def left_out_of(document: JsonValue) -> tuple[LeftOutResource, ...]:
-    """The others: without an id a resource can be neither read nor changed."""
+    """Entries without an id, which cannot be read or changed."""
     listed = enumerate(_list_in(document) or (), start=1)
     return tuple(
         LeftOutResource(entry=_called(one) or f"entry {number}", reason="It has no `id`, or one that is no text.")
@@ -52,7 +52,7 @@ def left_out_of(document: JsonValue) -> tuple[LeftOutResource, ...]:
 
 
 def resource_of(said: Mapping[str, JsonValue]) -> Resource | None:
-    """None for one that is not about a tool."""
+    """The resource; None if it is not about a tool."""
     resource_id = said.get("id")
     if not isinstance(resource_id, str) or not resource_id.startswith(PREFIX):
         return None
@@ -73,7 +73,7 @@ def resource_of(said: Mapping[str, JsonValue]) -> Resource | None:
 
 
 def items_of(metadata: Mapping[str, JsonValue]) -> list[dict[str, JsonValue]]:
-    """Its `toolhub_items`; what is none of these is not looked at."""
+    """Its `toolhub_items`. Invalid ones are skipped."""
     items = metadata.get("toolhub_items")
     return [one for one in items if isinstance(one, dict)] if isinstance(items, list) else []
 

@@ -1,6 +1,6 @@
-"""How a task that makes or repairs a tool goes on: what is to be done next, and what is known after it.
+"""The rules of a task that makes or repairs a tool: the next step, and the state after it.
 
-Pure: a workflow asks for the next step, carries it out, and gives back what came of it. Whether a tool is made or mended is in the task.
+Pure: a workflow asks for the next step, runs it, and reports its outcome. The task says whether a tool is made or repaired.
 """
 
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_
 
 @dataclass(frozen=True, slots=True)
 class Enter:
-    """`went_well`: whether the stage before did."""
+    """Enter a stage. `went_well`: whether the stage before succeeded."""
 
     stage: Stage
     went_well: bool = True
@@ -48,9 +48,9 @@ Answer: TypeAlias = Inspected | Diagnosis | BuildOutcome | AgentRequest | Assess
 
 @dataclass(frozen=True, slots=True)
 class Act:
-    """An activity on the host of the task, or `anywhere`, as it needs nothing of what lies there.
+    """Run an activity on the host of the task, or `anywhere`, if it needs no files there.
 
-    `is_certain`: it may have been done when its answer is lost, so it is asked for again, also when the task is cancelled.
+    `is_certain`: it is retried even if the task is cancelled, because it may have succeeded although its answer was lost.
     """
 
     activity: Activity
@@ -62,14 +62,14 @@ class Act:
 
 @dataclass(frozen=True, slots=True)
 class SeekAnswer:
-    """Whether a tool that is there does it already."""
+    """Find out whether an existing tool fulfils the request."""
 
     found: Inspected
 
 
 @dataclass(frozen=True, slots=True)
 class ChooseWays:
-    """Which ways are tried: `after_ways` chooses."""
+    """Choose the ways to try, with `after_ways`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class RunAgent:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """It can be called: from here on nothing can be cancelled."""
+    """Announce the callable tool. From here on, nothing can be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,39 +92,39 @@ Step: TypeAlias = Enter | Act | SeekAnswer | ChooseWays | RunAgent | Announce | 
 
 @dataclass(frozen=True, slots=True)
 class MakingState:
-    """What is known of a task. None: not yet."""
+    """The state of a task. None: not known yet."""
 
     request: MakeRequest
     otherwise: str = ""
-    """What holds when the task does not succeed."""
+    """The last sentence of the reason if the task fails."""
     stage: Stage | None = None
     is_moved: bool = False
-    """To another host, where it begins again."""
+    """Whether it moved to another host, where it begins again."""
     inspected: Inspected | None = None
     has_no_answer: bool = False
-    """No tool that is there does it."""
+    """Whether no existing tool fulfils the request."""
     diagnosis: Diagnosis | None = None
     ways: Ways | None = None
     tried: tuple[Tried, ...] = ()
-    """The ways that need no model: those that are none, and, before them, those that were tried."""
+    """The ways without a model: first those that were tried, then those that are not possible."""
     failed_plans: int = 0
     notes: tuple[str, ...] = ()
-    """Why it was not built without a model."""
+    """Why it could not be built without a model."""
     is_laid_out: bool = False
     is_coded: bool = False
-    """The agent was to do it."""
+    """Whether the agent was asked to build it."""
     asked: AgentRequest | None = None
     agent: AgentResult | None = None
-    """Of its last round."""
+    """The result of the agent's last round."""
     candidate: str | None = None
-    """What is being judged."""
+    """The candidate at the gate."""
     assessed: Assessed | None = None
     registered: Registered | None = None
     end: EndStep | None = None
 
     @property
     def plan(self) -> BuildPlan | None:
-        """The way that is tried now; None: the agent does it."""
+        """The way that is tried now; None: the agent builds it."""
         plans = self.ways.plans if self.ways else ()
         return plans[self.failed_plans] if self.failed_plans < len(plans) else None
 
@@ -135,7 +135,7 @@ def begin(request: MakeRequest) -> MakingState:
 
 
 def moved(state: MakingState) -> MakingState:
-    """It begins again, on another host."""
+    """The state after a move to another host, where the task begins again."""
     return MakingState(state.request, state.otherwise, is_moved=True, tried=state.tried, is_coded=state.is_coded)
 
 
@@ -214,7 +214,7 @@ def after_entered(state: MakingState, stage: Stage) -> MakingState:
 
 
 def after_act(state: MakingState, act: Act, answer: Answer) -> MakingState:
-    """What each activity answers is of a type of its own."""
+    """The state after an activity, by the type of its answer."""
     match answer:
         case Inspected():
             return replace(state, inspected=answer)
@@ -234,7 +234,7 @@ def after_act(state: MakingState, act: Act, answer: Answer) -> MakingState:
 
 
 def after_answer(state: MakingState, end: EndStep | None) -> MakingState:
-    """`end`: that of a task for which there is a tool already."""
+    """The state after the search for an existing tool. `end`: that tool ends the task."""
     refused = state.inspected.refused if state.inspected else ""
     return replace(state, has_no_answer=True, end=end or (_failed(state, refused) if refused else None))
 
@@ -242,14 +242,14 @@ def after_answer(state: MakingState, end: EndStep | None) -> MakingState:
 def _after_diagnosed(state: MakingState, found: Diagnosis) -> MakingState:
     if found.refused:
         return replace(state, diagnosis=found, otherwise="", end=_failed(state, found.refused))
-    # Another version may be active by the end.
+    # By the end, another version may be active.
     subject = subject_of(state.request.spec)
     otherwise = f"The tool {subject!r} stays as it is; what was to be mended is its version {found.version}."
     return replace(state, diagnosis=found, otherwise=otherwise, ways=Ways((), (), CodingBuild()))
 
 
 def after_ways(state: MakingState, *, is_every_way_tried: bool) -> MakingState:
-    """Not every way is tried of tasks that began before they were."""
+    """The state with the ways to try. Tasks from older versions try only one way."""
     spec, inspected = state.request.spec, state.inspected or Inspected()
     found = ways(spec, inspected.inspection if isinstance(spec, GithubDeploy) else None)
     if not is_every_way_tried:
@@ -264,7 +264,7 @@ def _after_built(state: MakingState, outcome: BuildOutcome) -> MakingState:
 
 
 def begun(state: MakingState, act: Act) -> MakingState:
-    """Before it is done, as it may fail."""
+    """The state before the activity, which may fail."""
     return replace(state, is_coded=True) if act.activity == "brief_agent" else state
 
 
@@ -275,7 +275,7 @@ def after_agent(state: MakingState, result: AgentResult) -> MakingState:
 
 
 def _after_assessed(state: MakingState, assessed: Assessed) -> MakingState:
-    """It goes on with what passed, by the next way, or with another round."""
+    """Continues with what passed, with the next way, or with another round."""
     told, plan = assessed.for_the_maker, state.plan
     if not told:
         passed = replace(state, assessed=assessed)
@@ -308,7 +308,7 @@ def after_announced(state: MakingState) -> MakingState:
 
 
 def ended(state: MakingState, end: EndStep) -> EndStep:
-    """With what holds otherwise, and with the ways that were tried, that of the agent too."""
+    """The end with its full reason, and with all tried ways, including the agent."""
     is_made = end.status is TaskState.COMPLETED
     reason = end.reason if is_made or not state.otherwise else f"{end.reason}\n\n{state.otherwise}"
     tried = state.tried
@@ -323,7 +323,7 @@ def _task(state: MakingState) -> TaskStep:
 
 
 def _in(state: MakingState, stage: Stage, step: Step, *, went_well: bool = True) -> Step:
-    """The step, or before it the entry into its stage."""
+    """The step, or first the entry into its stage."""
     return step if state.stage is stage else _enter(state, stage, went_well=went_well)
 
 
@@ -341,7 +341,7 @@ def _with_failed_plan(state: MakingState, reason: str) -> MakingState:
 
 
 def _came(state: MakingState, plan: BuildPlan, outcome: Literal["passed", "failed"], reason: str = "") -> tuple[Tried, ...]:
-    """What became of a way stands behind those that were tried before it."""
+    """The tried ways with the outcome of this one, before those that are not possible."""
     so_far = [one for one in state.tried if one.outcome in ("passed", "failed")]
     one = Tried(way=plan.way, found=plan.found, outcome=outcome, reason=abridged(reason))
     return (*so_far, one, *state.tried[len(so_far) :])

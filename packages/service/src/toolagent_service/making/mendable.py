@@ -1,4 +1,4 @@
-"""Which tools can be mended here: those whose files we have."""
+"""Which tools can be repaired here: those whose files are in the content store."""
 
 from functools import reduce
 
@@ -7,7 +7,7 @@ from toolagent.core.calls.masking import shortened
 
 
 def unmendable(entry: ToolEntry) -> str:
-    """Why its files cannot be changed here, and what to do instead; empty when they can."""
+    """Why its files cannot be changed here, and what to do instead; empty if they can."""
     tool_id = entry.manifest.tool_id
     if not entry.sources:
         return f"The tool {tool_id!r} has no source: nothing says where it runs from. Register it with one."
@@ -22,5 +22,5 @@ def unmendable(entry: ToolEntry) -> str:
 
 
 def content_of(entry: ToolEntry) -> str:
-    """The archive of the files that would be mended; empty when there is none."""
+    """The archive of the files to repair; empty if there is none."""
     return next((source.archive or "" for source in entry.sources[:1]), "")

@@ -1,4 +1,4 @@
-"""When the calls of a tool open a repair: a pure rule over what became of them, and over the repairs before."""
+"""When failing calls start a repair: a pure rule over the outcomes of calls and earlier repairs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class RepairRules:
-    """`after_failures` of twice as many newest calls. The pause doubles with each repair of the day. `per_day` 0: alerts only."""
+    """A repair needs `after_failures` in twice as many latest calls. The pause doubles with each in a day. `per_day` 0: only alerts."""
 
     after_failures: int = 5
     pause_s: float = 1_800.0
@@ -19,7 +19,7 @@ class RepairRules:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Of a call that the tool answered, or failed by its own fault. `input` tells parameters apart."""
+    """The outcome of a call that the tool answered, or failed by its own fault. `input` distinguishes parameters."""
 
     input: str
     failed: bool
@@ -27,7 +27,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """A repair of the tool, or an alert in its place."""
+    """An earlier repair of the tool, or an alert instead."""
 
     opened_at: datetime
     ended_at: datetime | None
@@ -38,7 +38,7 @@ class Earlier:
 class Health:
     """`outcomes` of the active version since the last repair, and `earlier` repairs of the tool: each the newest first.
 
-    `poisonous`: how many inputs were quarantined since then. `alerts`: how often its process ended by itself lately, or failed its checks.
+    `poisonous`: inputs quarantined since then. `alerts`: how often its process recently ended by itself, or failed its checks.
     `hindrance`: why the tool cannot be repaired here, if so.
     All times are by one clock.
     """
@@ -53,12 +53,12 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Well:
-    """Nothing is to be done."""
+    """No repair is needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """It would be repaired, but not yet. `until` None: until the repair that is under way ends."""
+    """A repair has to wait. `until` None: until the running repair ends."""
 
     reason: str
     until: datetime | None = None
@@ -66,7 +66,7 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`holds`: the version fails whatever it is asked, not for single inputs alone. `only_told`: why there is an alert instead."""
+    """A repair is due. `holds`: the version fails for all inputs, not only for some. `only_told`: why there is only an alert."""
 
     reason: str
     holds: bool
@@ -83,7 +83,7 @@ def decide(health: Health, rules: RepairRules) -> Decision:
         return Well()
     if any(one.ended_at is None for one in health.earlier):
         return Waits(reason)
-    # What seems to be of tomorrow counts: a clock was set back.
+    # A start in the future counts too: a clock was set back.
     of_today = [one for one in health.earlier if one.opened_at > health.now - DAY]
     ends = max((one.ended_at for one in health.earlier if one.ended_at is not None), default=None)
     if ends is not None and of_today and health.now < (until := ends + _pause(len(of_today), rules)):
@@ -92,12 +92,12 @@ def decide(health: Health, rules: RepairRules) -> Decision:
 
 
 def _failing(outcomes: Sequence[Outcome], after: int) -> str:
-    """Why it counts as failing; empty when it does not. A tool whose newest call succeeded may have recovered."""
+    """Why the tool counts as failing; empty if it does not. If its newest call succeeded, it may have recovered."""
     newest = outcomes[: 2 * after]
     failed = [one for one in newest if one.failed]
     if not newest or not newest[0].failed:
         return ""
-    # Where the tool answers other inputs, one caller who repeats a bad one must not take it from all.
+    # If the tool answers other inputs, a caller that repeats a bad one must not block it for all.
     counted = len(failed) if len(failed) == len(newest) else len({one.input for one in failed})
     return f"{len(failed)} of its last {len(newest)} calls failed" if counted >= after else ""
 
@@ -107,12 +107,12 @@ def _poisoned(inputs: int) -> str:
 
 
 def _unwell(alerts: int, after: int) -> str:
-    """That says nothing of its calls, so they go on. Of a tool that nobody calls there is nothing else."""
+    """Alerts do not block calls. For a tool without calls, they are the only sign."""
     return f"its process ended by itself, or failed its checks, {alerts} times lately" if alerts >= after else ""
 
 
 def _pause(times: int, rules: RepairRules) -> timedelta:
-    """It doubles, up to a day."""
+    """The pause doubles, up to a day."""
     return timedelta(seconds=min(rules.pause_s * 2 ** min(times - 1, 16), DAY.total_seconds()))
 
 

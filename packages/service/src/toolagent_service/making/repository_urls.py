@@ -1,4 +1,4 @@
-"""Where in a repository a task begins: addresses as people copy them from a browser, and the task's own `ref` and `path`."""
+"""The place in a repository that a task means: addresses copied from a browser, and the task's own `ref` and `path`."""
 
 import re
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _DOTS = frozenset({"", ".", ".."})
 
 @dataclass(frozen=True, slots=True)
 class RepositoryPlace:
-    """`ref` is a branch, a tag or a commit; empty: the repository's own. `path` is a folder of it; empty: its top."""
+    """`ref` is a branch, a tag or a commit; empty: the default branch. `path` is a folder; empty: the top."""
 
     url: str
     ref: str = ""
@@ -19,7 +19,7 @@ class RepositoryPlace:
 
 
 def place_of_repository(spec: GithubDeploy) -> RepositoryPlace:
-    """`…/tree/<ref>/<path>` names all three; what the task says itself goes before. A ref with a slash in it has to be said in `ref`."""
+    """`…/tree/<ref>/<path>` names all three. The task's own values take precedence. A ref with a slash must be given in `ref`."""
     found = _TREE.fullmatch(spec.repo_url)
     url, ref, path = (found[1], found[2], found[3] or "") if found else (spec.repo_url, "", "")
     whole = spec.path if spec.path is not None else path

@@ -1,4 +1,4 @@
-"""What a person reads of a task on Temporal's page: its stages, with the time and the money of each."""
+"""The account of a task on Temporal's page: its stages, with the time and cost of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from toolagent.contracts.making import Stage
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A stage, or a later round of it. `cost_usd` is what the task had cost by then."""
+    """The entry into a stage, or a later round of it. `cost_usd` is the cost of the task until then."""
 
     stage: Stage
     at: datetime
@@ -17,7 +17,7 @@ class Entered:
 
 
 def stage_account(entered: Sequence[Entered], ended_at: datetime | None = None, cost_usd: float = 0.0) -> str:
-    """As a list in Markdown, in UTC (the page draws tables without space). `ended_at` and `cost_usd`: of a task that has ended."""
+    """A list in Markdown, in UTC (the page shows tables without space). `ended_at` and `cost_usd`: for an ended task."""
     until = [(one.at, one.cost_usd) for one in entered[1:]]
     if ended_at is not None:
         until.append((ended_at, cost_usd))

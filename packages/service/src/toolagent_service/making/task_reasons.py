@@ -1,4 +1,4 @@
-"""What the reason of a task's end says besides how it ended: what was left out or there before, and why a model had to build it."""
+"""Parts of the reason of an ended task: what was left out, what existed before, and why a model had to build it."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ _BEFORE = "Why it was not built without a model: "
 
 
 def ready_reason(tool_ids: Sequence[str], left_out: Sequence[str] = ()) -> str:
-    """`a, b can be called.`, and what could have been a tool too and is none."""
+    """`a, b can be called.`, and possible tools that were left out."""
     named, more = tool_ids[:_MOST_NAMED], len(tool_ids) - _MOST_NAMED
     ready = f"{', '.join(named)}{f' and {more} more' if more > 0 else ''} can be called."
     return f"{ready}\n\nLeft out:\n{listed_shortly(left_out)}" if left_out else ready
 
 
 def there_already(name: str, tool_ids: Sequence[str]) -> str:
-    """Of a task whose name is that of an active tool, or of a group of them. Whether these do what is asked for is not checked."""
+    """The reason if the name of the task is that of an active tool or group. Whether these fulfil the request is not checked."""
     if tuple(tool_ids) == (name,):
         return (
             f"There is an active tool {name!r} already, so nothing was built. "
@@ -35,13 +35,13 @@ def there_already(name: str, tool_ids: Sequence[str]) -> str:
 
 
 def why_a_model(notes: Sequence[str]) -> str:
-    """Of a task that a model should do: why nothing else did. `notes` are reasons, each with what was written on the way below it."""
+    """Why a model has to build the tool. `notes` are reasons, each followed by the output of the attempt."""
     told = masked_text("\n\n".join(map(abridged, filter(None, notes))))
     return f"{_BEFORE}{told}" if told else ""
 
 
 def of_the_agent(reason: str) -> str:
-    """What a task's reason says of the agent alone: why nothing else did stands before it, or after it."""
+    """The part of a task's reason about the agent. The reasons of other ways are before or after it."""
     paragraphs = reason.split("\n\n")
     return paragraphs[-1 if reason.startswith(_BEFORE) else 0].partition("\n")[0]
 
@@ -66,14 +66,14 @@ def tried_line(tried: Tried) -> str:
 
 
 def listed_shortly(items: Sequence[str]) -> str:
-    """The first few, each on a line of its own, and how many more there are."""
+    """The first few, each on a line, and the number of others."""
     lines = [f"- {item}" for item in items[:_MOST_LISTED]]
     more = len(items) - _MOST_LISTED
     return "\n".join([*lines, *([f"… and {more} more: see the evidence and the log of the task"] if more > 0 else [])])
 
 
 def abridged(note: str) -> str:
-    """Its first line, and the end of what follows: programs say last what stopped them."""
+    """The first line, and the end of the rest: programs write last what stopped them."""
     reason, _, told = note.strip().partition("\n")
     end = "\n".join(told.splitlines()[-_LINES:])
     end = f"…{end[-_LONGEST:]}" if len(end) > _LONGEST else end

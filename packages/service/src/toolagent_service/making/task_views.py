@@ -1,4 +1,4 @@
-"""A task that makes or repairs a tool, as it is written down at first, and as it is shown."""
+"""A task that makes or repairs a tool: its first record, and its view."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from toolagent.core.task_requests import described, subject_of
 
 
 def begun(request: MakeRequest, at: datetime) -> MakeTask:
-    """The task of the request, which nobody works at yet."""
+    """The record of a new task."""
     return MakeTask(
         task_id=request.task_id,
         status=TaskState.PENDING,
@@ -23,13 +23,13 @@ def begun(request: MakeRequest, at: datetime) -> MakeTask:
 
 
 def shown(task: MakeTask, log: tuple[str, ...]) -> MakingTask:
-    """All of it, with the end of its log."""
+    """The view of a task, with the end of its log."""
     told = {"type": task.spec.type, "task_spec": task.spec, "result": _result(task), "built": _is_built(task), "log": log}
     return MakingTask.model_validate({**dict(task), **told})
 
 
 def _is_built(task: MakeTask) -> bool:
-    """A task that ends well has evidence of what it made. One that was cut off may have made something before."""
+    """Whether the task made its tools. A completed task has evidence of that; one that was cut off may have made tools before."""
     return bool(task.tool_ids) and (task.evidence is not None or task.status is not TaskState.COMPLETED)
 
 

@@ -1,7 +1,8 @@
-"""Which of several things a task means, by names with `*` for any letters."""
+"""Selects things by patterns of their names, with `*` for any letters."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from itertools import filterfalse
 from typing import TypeVar
 
 from toolagent.core.suggestions import nearest
@@ -12,19 +13,19 @@ T = TypeVar("T")
 
 
 def chosen(things: Sequence[T], patterns: Sequence[str], names: Callable[[T], Sequence[str]]) -> tuple[tuple[T, ...], tuple[T, ...]]:
-    """Those with a name that one of the patterns means, and the others; without patterns all of them. Small letters mean large ones too."""
+    """The things with a name that matches a pattern, and the others. Without patterns all match. Case does not matter."""
     if not patterns:
         return tuple(things), ()
     wanted = [pattern.lower() for pattern in patterns]
-    is_wanted = [any(fnmatchcase(name.lower(), pattern) for name in names(one) for pattern in wanted) for one in things]
-    return (
-        tuple(one for one, yes in zip(things, is_wanted, strict=True) if yes),
-        tuple(one for one, yes in zip(things, is_wanted, strict=True) if not yes),
-    )
+
+    def is_wanted(one: T) -> bool:
+        return any(fnmatchcase(name.lower(), pattern) for name in names(one) for pattern in wanted)
+
+    return tuple(filter(is_wanted, things)), tuple(filterfalse(is_wanted, things))
 
 
 def meaningless(things: Sequence[T], patterns: Sequence[str], names: Callable[[T], Sequence[str]]) -> str:
-    """Which of the patterns means none of them, and what comes nearest to it; empty where each means something."""
+    """A fault for the first pattern that matches nothing, with the nearest names; empty if each matches something."""
     for pattern in patterns:
         if chosen(things, [pattern], names)[0]:
             continue

@@ -1,4 +1,4 @@
-"""Which of a task's examples the maker of a tool is never shown, so that passing them says something."""
+"""Which examples of a task are withheld from the maker of the tool, so that they are a real test."""
 
 import hashlib
 import json
@@ -8,16 +8,16 @@ from toolagent.contracts.task_specs import Example
 
 
 def divided(task_id: str, examples: Sequence[Example]) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """Those that are shown and those that are withheld, each in the order given."""
+    """The shown and the withheld examples, each in the given order."""
     places = withheld(task_id, examples)
     shown = tuple(example for place, example in enumerate(examples) if place not in places)
     return shown, tuple(example for place, example in enumerate(examples) if place in places)
 
 
 def withheld(task_id: str, examples: Sequence[Example]) -> frozenset[int]:
-    """The places of those that are withheld: at least one and at least a third, never all; none of fewer than two.
+    """The positions of withheld examples: at least one and at least a third, never all; none of fewer than two.
 
-    Always the same for a task. Examples with the same input stay together: shown once, its answer is known.
+    Always the same for a task. Examples with the same input stay together, because showing one reveals the answer.
     """
     by_input: dict[str, list[int]] = {}
     for place, example in enumerate(examples):
@@ -31,5 +31,5 @@ def withheld(task_id: str, examples: Sequence[Example]) -> frozenset[int]:
         taken += by_input[text]
         if len(taken) >= wanted:
             return frozenset(taken)
-    # All others together are not a third: then the last is more than two.
+    # All others together are less than a third, so the last has more than two thirds.
     return frozenset(by_input[last])

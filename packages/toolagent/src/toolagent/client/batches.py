@@ -30,14 +30,14 @@ from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import batch_fingerprint, counted, keyed_batch_id, lost, never_made, progress_of, state_of
 from toolagent.core.calls.results import failed, key_conflict
 
-__all__ = ["Batches", "collected"]
+__all__ = ["Batches", "collected", "pending"]
 
 _START_TIMEOUT = timedelta(seconds=5)
 _QUERY_TIMEOUT = timedelta(seconds=3)
 _AT_ONCE = 8
 
 Fetch = Callable[[BatchedCall], Awaitable[ToolResult]]
-"""The result of a call that was begun."""
+"""Fetches the result of a call that was started."""
 
 
 class Batches:
@@ -74,7 +74,7 @@ class Batches:
             return await patiently(self._handle(batch_id).result, is_away, self._patience_s)
         except SilenceError as error:
             message = f"Temporal has been away for {self._patience_s:g} s; the batch goes on when it is back. Ask for it by its id."
-            raise AnswerPendingError(_failed(batch_id, message)) from error
+            raise pending(batch_id, message) from error
         except WorkflowFailureError as error:
             return await self._broken_off(batch_id, error)
 
@@ -96,9 +96,8 @@ class Batches:
             return view.model_copy(update={"calls": calls, "progress": progress_of(calls) if calls else None})
         end = await self.end(batch_id)
         error = ToolResult(status="error", error=end.error, error_type=end.error.type, call_id=batch_id) if end.error else None
-        return view.model_copy(
-            update={"calls": end.calls, "progress": progress_of(end.calls), "status": state_of(end), "result": error, "tool_id": None}
-        )
+        told = {"calls": end.calls, "progress": progress_of(end.calls), "status": state_of(end), "result": error, "tool_id": None}
+        return view.model_copy(update=told)
 
     async def _result_of(self, call: BatchedCall) -> ToolResult:
         try:
@@ -109,7 +108,7 @@ class Batches:
             return lost(call, datetime.now(UTC))
 
     async def _calls_of(self, batch_id: str) -> tuple[BatchedCall, ...]:
-        """Empty while no worker can say."""
+        """Empty while no worker answers."""
         try:
             return await queried(self._handle(batch_id), names.PROGRESS, tuple[BatchedCall, ...], _QUERY_TIMEOUT)
         except (RPCError, WorkflowQueryFailedError, WorkflowQueryRejectedError):
@@ -148,15 +147,17 @@ async def collected(end: BatchEnd, fetch: Fetch) -> BatchResult:
         async with places:
             return await fetch(call)
 
-    # A call that stands in the batch twice is one call.
-    distinct = {(call.call_id, call.state is BatchedState.SKIPPED, call.reason): call for call in end.calls}
+    # A call that is in the batch twice is one call.
+    keys = [(call.call_id, call.state is BatchedState.SKIPPED, call.reason) for call in end.calls]
+    distinct = dict(zip(keys, end.calls, strict=True))
     results = dict(zip(distinct, await asyncio.gather(*map(result_of, distinct.values())), strict=True))
-    return counted(end, tuple(results[call.call_id, call.state is BatchedState.SKIPPED, call.reason] for call in end.calls))
+    return counted(end, tuple(map(results.__getitem__, keys)))
+
+
+def pending(call_id: str, message: str, tool_id: str = "") -> AnswerPendingError:
+    """Temporal does not answer now, for the reason in `message`."""
+    return AnswerPendingError(failed(call_id, tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message), datetime.now(UTC)))
 
 
 def _reached(batch_id: str) -> AbstractContextManager[None]:
-    return reached(lambda reason: AnswerPendingError(_failed(batch_id, f"{reason}; ask for the batch by its id.")))
-
-
-def _failed(batch_id: str, message: str) -> ToolResult:
-    return failed(batch_id, "", ToolError(type=ErrorType.UNAVAILABLE, message=message), datetime.now(UTC))
+    return reached(lambda reason: pending(batch_id, f"{reason} Ask for the batch by its id."))

@@ -1,4 +1,4 @@
-"""Hooks for httpx that limit the body of every answer, also of redirects: httpx unpacks without a limit.
+"""Hooks for httpx that limit the body of every answer, also of redirects, because httpx unpacks without a limit.
 
 Use them as `event_hooks={"response": [...]}`. They remove `Content-Encoding`, so httpx has nothing to unpack.
 """
@@ -14,10 +14,10 @@ from toolagent.core.calls.unpacking import BodyRefused, BoundedBody, bounded_bod
 __all__ = ["AS_SENT", "UNBOUNDED", "BoundedAnswers", "SyncBoundedAnswers", "unpacked"]
 
 AS_SENT = "headers_as_sent"
-"""The extension of an answer that holds its headers as they came."""
+"""The extension of an answer with its original headers."""
 
 UNBOUNDED = {"is_unbounded": True}
-"""The extensions of a request whose answer, if it succeeds, may have any length: it is read piece by piece."""
+"""The extensions of a request whose successful answer may have any length, because it is streamed."""
 
 
 class BoundedAnswers:
@@ -36,7 +36,7 @@ class BoundedAnswers:
 
 
 class SyncBoundedAnswers:
-    """The same for synchronous clients."""
+    """As `BoundedAnswers`, for synchronous clients."""
 
     def __init__(self, max_bytes: int | None = None) -> None:
         self._max_bytes = max_bytes
@@ -52,7 +52,7 @@ async def unpacked(body: BoundedBody, chunks: AsyncIterable[bytes]) -> AsyncIter
     async for chunk in chunks:
         for piece in body.pieces(chunk):
             yield piece
-            # A chunk may hold a thousand pieces: others have their turn between them.
+            # A chunk may have a thousand pieces: let other tasks run between them.
             await asyncio.sleep(0)
         if body.is_full:
             return

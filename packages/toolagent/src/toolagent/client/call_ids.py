@@ -1,4 +1,4 @@
-"""Ids of calls that nobody has named."""
+"""Ids of new calls."""
 
 import secrets
 import time
@@ -9,6 +9,6 @@ __all__ = ["new_call_id"]
 def new_call_id() -> str:
     """`call-` and 32 hex digits: the time in milliseconds, then 80 random bits.
 
-    Calls of one time stand side by side in the index of a database, which so writes few pages, however many calls it has.
+    Calls of the same time are neighbours in the index of a database, which so writes few pages.
     """
     return f"call-{time.time_ns() // 1_000_000:012x}{secrets.token_hex(10)}"

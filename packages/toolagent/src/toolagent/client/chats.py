@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -31,11 +31,11 @@ __all__ = ["Chats"]
 
 _RPC_TIMEOUT = timedelta(seconds=10)
 _ASKED, _DRAINS_S = 60, 0.1
-"""How often a chat is asked while it goes on as a new run of its workflow, and the pause between."""
+"""How often a chat is asked while its workflow continues as a new run, and the pause between, in seconds."""
 
 _CLOSING_S = 10.0
 _CUT_OFF = frozenset({names.CHAT_DRAINS, "AcceptedUpdateCompletedWorkflow"})
-"""Error types of a message whose answer another run has to give."""
+"""Error types of a message that the next run has to answer."""
 
 
 _REFUSED = {
@@ -45,17 +45,17 @@ _REFUSED = {
 
 
 class Chats:
-    """Both methods raise ChatUnreachableError."""
+    """The methods of `ToolAgentClient` for conversations. Both raise ChatUnreachableError."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def say(self, message: ChatMessage) -> ChatReply:
-        """The answer, however long a worker takes. One chat answers in order; the same message again has the same answer.
+        """Wait for the answer, however long a worker takes. A chat answers in order; the same message again gets the same answer.
 
         Raises ChatRefusedError.
         """
-        # The archive knows the message. An update with its id would be answered by Temporal, also when the chat was deleted.
+        # With the id of the message alone, Temporal itself would answer a repetition, also for a deleted chat. The archive knows better.
         update_id = f"{message.message_id}:{uuid4().hex[:8]}"
         for _ in range(_ASKED):
             start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
@@ -67,29 +67,29 @@ class Chats:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             )
             try:
-                with _taken(), _reached(), starting(start):
+                with _taken(), reached(ChatUnreachableError), starting(start):
                     asked = self._client.execute_update_with_start_workflow(
                         names.SAY, message, start_workflow_operation=start, id=update_id, result_type=ChatReply
                     )
-                    return await attended(asked, self._handle(message.chat_id), names.PROGRESS, _unreachable)
+                    return await attended(asked, self._handle(message.chat_id), names.PROGRESS, ChatUnreachableError)
             except WorkflowUpdateFailedError as error:
                 if not _is_cut_off(error):
                     raise _refused(error) from error
                 if await self._is_terminated(start):
-                    # Said again it would open the chat anew.
+                    # To send it again would open the chat anew.
                     told = f"I could not answer this: {CHAT_CLOSED}"
                     return ChatReply(response=told, chat_id=message.chat_id, message_id=message.message_id, error=CHAT_CLOSED)
             except RPCError as error:
-                # It ended at that moment.
+                # The workflow ended at that moment.
                 if error.status is not RPCStatusCode.NOT_FOUND:
                     raise
             await asyncio.sleep(_DRAINS_S)
         raise ChatUnreachableError("The chat has not gone on in a new run.")
 
     async def close(self, chat_id: str) -> None:
-        """End its workflow; an answer that is being made is not waited for long."""
+        """End the workflow of the chat, without waiting long for a pending answer."""
         handle = self._handle(chat_id)
-        with _reached(), if_known():
+        with reached(ChatUnreachableError), if_known():
             await handle.cancel(rpc_timeout=_RPC_TIMEOUT)
             try:
                 await asyncio.wait_for(handle.result(), _CLOSING_S)
@@ -99,12 +99,12 @@ class Chats:
                 await handle.terminate("The chat was deleted.", rpc_timeout=_RPC_TIMEOUT)
 
     async def _is_terminated(self, start: WithStartWorkflowOperation[Any, Any]) -> bool:
-        """Whether the run that took the message was: its chat was deleted, or an operator ended it.
+        """Whether the run that took the message was terminated: its chat was deleted, or an operator ended it.
 
-        One that was reset goes on as a new run, which gives the answer.
+        A run that was reset continues as a new run, which gives the answer.
         """
         taken = await start.workflow_handle()
-        with _reached():
+        with reached(ChatUnreachableError):
             run = await described(self._client.get_workflow_handle(taken.id, run_id=taken.result_run_id))
         if run is None or run.raw_description.workflow_extended_info.reset_run_id:
             return False
@@ -116,7 +116,7 @@ class Chats:
 
 @contextmanager
 def _taken() -> Generator[None]:
-    """Raises ChatRefusedError of what the server does not take."""
+    """Raises ChatRefusedError for a message that the server does not accept."""
     try:
         yield
     except RPCError as error:
@@ -130,16 +130,7 @@ def _is_cut_off(error: WorkflowUpdateFailedError) -> bool:
 
 
 def _refused(error: WorkflowUpdateFailedError) -> ChatRefusedError:
-    """A step that failed for good says nothing of its own."""
     cause = error.cause
     if not isinstance(cause, ApplicationError):
         return ChatRefusedError(ErrorType.EXECUTION_ERROR.value, str(cause or error))
     return ChatRefusedError(cause.type or ErrorType.EXECUTION_ERROR.value, cause.message)
-
-
-def _reached() -> AbstractContextManager[None]:
-    return reached(_unreachable)
-
-
-def _unreachable(reason: str) -> ChatUnreachableError:
-    return ChatUnreachableError(f"{reason}.")

@@ -35,6 +35,7 @@ __all__ = [
     "UseGroup",
     "call_options",
     "call_tool",
+    "ended_outside",
     "found_by",
     "made",
     "make_tool",
@@ -48,10 +49,10 @@ ALREADY_MADE = "already_made"
 _RESERVED = "bodiless_stub"
 
 
-# Whatever goes wrong here is a worker that registered a stub: it fails the workflow, where another would be tried for ever.
+# An error here means that a worker registered a stub. It fails the workflow; by default, Temporal would retry the task forever.
 @workflow.defn(name=names.INVOKE_TOOL, failure_exception_types=[Exception])
 class InvokeTool:
-    """One call. For `execute_child_workflow(InvokeTool.run, ToolCall(…), task_queue=TASK_QUEUE, …)`; not to be registered."""
+    """One call. For `execute_child_workflow(InvokeTool.run, ToolCall(…), task_queue=TASK_QUEUE, …)`. Do not register it."""
 
     @workflow.run
     async def run(self, _call: ToolCall) -> ToolResult:
@@ -60,7 +61,7 @@ class InvokeTool:
 
 @workflow.defn(name=names.RUN_TOOLS, failure_exception_types=[Exception])
 class RunTools:
-    """A batch; returns ids and states of its calls. Not to be registered."""
+    """A batch; returns ids and states of its calls. Do not register it."""
 
     @workflow.run
     async def run(self, _batch: ToolBatch) -> BatchEnd:
@@ -69,7 +70,7 @@ class RunTools:
 
 @workflow.defn(name=names.USE_GROUP, failure_exception_types=[Exception])
 class UseGroup:
-    """A session of a group, from its launch to its stop. Not to be registered."""
+    """A session of a group, from its launch to its stop. Do not register it."""
 
     @workflow.run
     async def run(self, _use: GroupUse) -> SessionAccount:
@@ -78,7 +79,7 @@ class UseGroup:
 
 @workflow.defn(name=names.CREATE_TOOL, failure_exception_types=[Exception])
 class CreateTool:
-    """A task that makes a tool; its workflow id is the task's. Not to be registered."""
+    """A task that makes a tool; its workflow id is that of the task. Do not register it."""
 
     @workflow.run
     async def run(self, _request: MakeRequest) -> MakeEnd:
@@ -87,7 +88,7 @@ class CreateTool:
 
 @workflow.defn(name=names.REPAIR_TOOL, failure_exception_types=[Exception])
 class RepairTool:
-    """A task that mends a tool; its workflow id is the task's. Not to be registered."""
+    """A task that repairs a tool; its workflow id is that of the task. Do not register it."""
 
     @workflow.run
     async def run(self, _request: MakeRequest) -> MakeEnd:
@@ -97,18 +98,28 @@ class RepairTool:
 STUBS: tuple[type, ...] = (InvokeTool, RunTools, UseGroup, CreateTool, RepairTool)
 
 
-class ChildOptions(TypedDict):
+class _EndsWithParent(TypedDict):
+    parent_close_policy: workflow.ParentClosePolicy
+    cancellation_type: workflow.ChildWorkflowCancellationType
+
+
+class ChildOptions(_EndsWithParent):
     """Options for starting a call as a child workflow."""
 
     id: str
     task_queue: str
     id_reuse_policy: WorkflowIDReusePolicy
-    parent_close_policy: workflow.ParentClosePolicy
-    cancellation_type: workflow.ChildWorkflowCancellationType
     memo: dict[str, str]
     search_attributes: TypedSearchAttributes
     static_summary: str
     priority: Priority
+
+
+# A child is cancelled when its parent ends, so that it can settle; and what it started has stopped only when it has ended.
+_ENDS_WITH_PARENT: _EndsWithParent = {
+    "parent_close_policy": workflow.ParentClosePolicy.REQUEST_CANCEL,
+    "cancellation_type": workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+}
 
 
 def call_options(
@@ -118,14 +129,12 @@ def call_options(
     *,
     task_queue: str = names.TASK_QUEUE,
 ) -> ChildOptions:
-    """A call that runs when its parent ends is cancelled and settled; terminating would leave it without a record."""
+    """Options with which the call is cancelled and settled when its parent ends. Terminated, it would be without a record."""
     return {
         "id": call_id,
         "task_queue": task_queue,
         "id_reuse_policy": reuse,
-        "parent_close_policy": workflow.ParentClosePolicy.REQUEST_CANCEL,
-        # Whether the tool stopped is known only when the child has ended.
-        "cancellation_type": workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+        **_ENDS_WITH_PARENT,
         "memo": memo_of(fingerprint(call), call.callback_url),
         "search_attributes": found_by("call", call.tool_id, call.caller.caller_id),
         "static_summary": call.tool_id,
@@ -151,7 +160,7 @@ async def call_tool(call: ToolCall, *, call_id: str | None = None, task_queue: s
         error = ToolError(type=ErrorType.REJECTED, message=message, details={"reason": ALREADY_MADE, "call_id": call_id})
         return failed(call_id, call.tool_id, error, workflow.now())
     if task and task.cancelling() > asked_before:
-        # The call ended in its own good order; the wish that we end must not be lost over it.
+        # The call ended by itself, but our own cancellation must not get lost.
         raise asyncio.CancelledError
     return result
 
@@ -163,13 +172,11 @@ async def made(
     *,
     task_queue: str = names.TASK_QUEUE,
 ) -> ToolResult:
-    """The result of the call with this id, also when it was cancelled. Raises WorkflowAlreadyStartedError."""
-    options = call_options(call, call_id, reuse, task_queue=task_queue)
+    """Run the call under this id; returns its result, also if it was cancelled. Raises WorkflowAlreadyStartedError."""
     try:
-        handle = await workflow.start_child_workflow(InvokeTool.run, call, **options)
-        return await handle
+        return await workflow.execute_child_workflow(InvokeTool.run, call, **call_options(call, call_id, reuse, task_queue=task_queue))
     except ChildWorkflowError as error:
-        return failed(call_id, call.tool_id, _error_of(error), workflow.now())
+        return failed(call_id, call.tool_id, ended_outside(error.cause), workflow.now())
 
 
 async def use_group(use: GroupUse, *, task_queue: str = names.TASK_QUEUE) -> SessionAccount:
@@ -182,17 +189,16 @@ async def use_group(use: GroupUse, *, task_queue: str = names.TASK_QUEUE) -> Ses
         use,
         id=f"use-{use.group_id}-{workflow.uuid4().hex}",
         task_queue=task_queue,
-        parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-        cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         static_summary=use.group_id,
+        **_ENDS_WITH_PARENT,
     )
 
 
 async def make_tool(spec: GithubDeploy | BuildTool | RepairSpec, description: str = "", *, task_queue: str = names.TASK_QUEUE) -> MakeEnd:
-    """Have a tool made or mended from a workflow, and wait for how it ended.
+    """Have a tool made or repaired, from a workflow, and wait for the end of the task.
 
-    Raises ChildWorkflowError for a task that was ended from outside, asyncio.CancelledError when this workflow is cancelled: then the task
-    cleans up, and ends too.
+    Raises ChildWorkflowError for a task that was ended from outside. Raises asyncio.CancelledError if this workflow is cancelled, after the
+    task has cleaned up and ended too.
     """
     request = MakeRequest(task_id=task_id_for(spec, workflow.uuid4().hex, 0), spec=spec, description=description)
     return await workflow.execute_child_workflow(
@@ -201,11 +207,10 @@ async def make_tool(spec: GithubDeploy | BuildTool | RepairSpec, description: st
         id=request.task_id,
         task_queue=task_queue,
         id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
-        parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-        cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
         memo={names.FINGERPRINT: request_fingerprint(request)},
         search_attributes=found_by(spec.type, subject_of(spec)),
         static_summary=f"{spec.type} {subject_of(spec)}",
+        **_ENDS_WITH_PARENT,
     )
 
 
@@ -216,7 +221,6 @@ class ChildCalls:
         self._task_queue = task_queue
 
     async def run(self, call: ToolCall) -> ToolResult:
-        """As `call_tool`."""
         return await call_tool(call, task_queue=self._task_queue)
 
 
@@ -225,19 +229,20 @@ def _registered(name: str) -> ApplicationError:
     return ApplicationError(message, type=_RESERVED, non_retryable=True)
 
 
-def _error_of(error: ChildWorkflowError) -> ToolError:
-    if isinstance(error.cause, CancelledError):
+def ended_outside(cause: BaseException | None) -> ToolError:
+    """The error of a call whose workflow was cancelled, or ended from outside (terminated, timed out). Then its outcome is unknown."""
+    if isinstance(cause, CancelledError):
         return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
-    message = f"The call was ended from outside before it was settled: {error.cause}."
+    message = f"The call was ended from outside before it was settled: {cause}."
     return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
 
 
 def memo_of(fingerprint: str, callback_url: str | None) -> dict[str, str]:
-    """What whoever finds the call or the batch is told of it."""
+    """The memo of a call or a batch."""
     return {names.FINGERPRINT: fingerprint, **({names.CALLBACK: origin_of(callback_url)} if callback_url else {})}
 
 
 def found_by(task_type: str, tool_id: str | None = None, caller_id: str | None = None) -> TypedSearchAttributes:
-    """What a workflow is found by."""
+    """The search attributes of a workflow."""
     named = ((names.TOOL_ID, tool_id), (names.TASK_TYPE, task_type), (names.CALLER, caller_id))
     return TypedSearchAttributes([SearchAttributePair(key, names.searchable(value)) for key, value in named if value])

@@ -1,6 +1,6 @@
-"""Pydantic's payload converter, which reports an unreadable payload as a final failure.
+"""Pydantic's payload converter, which turns an unreadable payload into a final failure.
 
-Anybody may send a workflow anything. A decoding error would fail its task, which Temporal retries forever; a failure ends the workflow.
+A workflow may receive anything. A decoding error would fail its task, which Temporal retries forever; a failure ends the workflow.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from toolagent.core.texts import json_bytes, well_formed_json
 __all__ = ["DATA_CONVERTER", "UNREADABLE", "ReadingConverter", "UnreadableError"]
 
 UNREADABLE = "unreadable_payload"
-"""Error type of what is no payload, whatever is expected of it."""
+"""Error type of a payload that cannot be read as any type."""
 
 _SLACK = 1_024
-"""Values that an input has besides those of its parameters."""
+"""Values of an input besides its parameters."""
 
 
 class UnreadableError(ApplicationError, ValueError):
@@ -41,7 +41,7 @@ class _WellFormedJson(PydanticJSONPlainPayloadConverter):
             return Payload(metadata={"encoding": self.encoding.encode()}, data=json_bytes(value))
 
     def from_payload(self, payload: Payload, type_hint: type | None = None) -> Any:
-        """Other converters send such texts as they are."""
+        """Other converters send lone surrogates unchanged."""
         try:
             return super().from_payload(payload, type_hint)
         except ValueError:
@@ -73,7 +73,7 @@ class ReadingConverter(CompositePayloadConverter):
         except FailureError:
             raise
         except Exception:
-            # One that is only of another type than is expected may be readable for another version of us.
+            # A payload of another type may be readable for another version of the service.
             self._require_readable(payloads)
             raise
 

@@ -6,11 +6,11 @@ ToolAgentError
 └── AnswerPendingError    accepted (perhaps), but Temporal does not answer; get the result later by `call_id`
 
 ControlFailedError        a tool could not be started or stopped; `error` says why
-MakingUnreachableError    Temporal cannot be asked now about a task that makes or repairs a tool
+MakingUnreachableError    Temporal does not answer now about a task that makes or repairs a tool
 SessionUnreachableError   neither Temporal nor a worker answers now for a session of a group
-SessionRefusedError       a session does not do what it is asked; `type` says why
+SessionRefusedError       a session refuses a request; `type` says why
 ChatUnreachableError      neither Temporal nor a worker answers now for a conversation
-ChatRefusedError          a conversation does not take a message; `type` says why
+ChatRefusedError          a conversation refuses a message; `type` says why
 """
 
 from toolagent.contracts.calls import ToolError, ToolResult
@@ -63,24 +63,22 @@ class MakingUnreachableError(Exception):
 
 
 class SessionUnreachableError(Exception):
-    """Temporal does not answer, or no worker does: the request may have been accepted. Repeating it with the same id or key is safe."""
+    """Neither Temporal nor a worker answers. The request may have been accepted; repeating it with the same id or key is safe."""
 
 
-class SessionRefusedError(Exception):
-    """`type` is `session_over`, or the error type of what was asked."""
-
+class _TypedError(Exception):
     def __init__(self, type: str, message: str) -> None:
         super().__init__(message)
         self.type = type
+
+
+class SessionRefusedError(_TypedError):
+    """`type` is `session_over`, or the error type of the request."""
 
 
 class ChatUnreachableError(Exception):
-    """Temporal does not answer, or no worker does: the message may have been accepted. Saying it again with the same id is safe."""
+    """Neither Temporal nor a worker answers. The message may have been accepted; sending it again with the same id is safe."""
 
 
-class ChatRefusedError(Exception):
+class ChatRefusedError(_TypedError):
     """`type` is `chat_full`, or the error type of the message."""
-
-    def __init__(self, type: str, message: str) -> None:
-        super().__init__(message)
-        self.type = type

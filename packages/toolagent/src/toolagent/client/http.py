@@ -23,12 +23,12 @@ from toolagent.client.http_answers import (
     require_success,
 )
 from toolagent.client.http_chats import ChatRequests
-from toolagent.client.http_files import file_name, free_path, stream_to
+from toolagent.client.http_files import file_name, free_path, size_of, stream_to
 from toolagent.client.http_formats import FormatRequests
 from toolagent.client.http_groups import GroupRequests
 from toolagent.client.http_making import MakingRequests
 from toolagent.client.http_mcp import McpServerRequests
-from toolagent.client.http_paths import query, segment
+from toolagent.client.http_paths import given, path_of
 from toolagent.contracts.audit import AuditPage
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.batches import BatchResult, ToolBatch
@@ -69,7 +69,7 @@ DEFAULT_URL = "http://127.0.0.1:8001"
 _ACCEPTED = 202
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""Of what is read whole. Files may have any length: they are written as they come."""
+"""Limit of answers that are read as a whole. Files are streamed, and have no limit."""
 
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 _DOCUMENTS = TypeAdapter(dict[str, JsonValue])
@@ -94,11 +94,11 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             base_url=self.url,
             headers=headers,
             timeout=httpx.Timeout(timeout_s, connect=5.0),
-            # The server closes idle connections at 5 s; one used at that edge breaks now and then.
+            # The server closes idle connections after 5 s. A request at that moment would fail.
             limits=httpx.Limits(keepalive_expiry=2.0),
             # A proxy of the environment cannot reach this machine's loopback.
             trust_env=not is_near,
-            # Nor is anything there encrypted, and reading certificates takes a twentieth of a second.
+            # Loopback is not encrypted, and loading certificates takes 50 ms.
             verify=not is_near or parts.scheme == "https",
             event_hooks={"response": [SyncBoundedAnswers(_MAX_ANSWER_BYTES)]},
         )
@@ -113,14 +113,14 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         self._client.close()
 
     def health(self) -> Health:
-        """The health checks; 503 is an answer too."""
+        """The health checks, also of an unhealthy service."""
         return parsed(Health, self._ask("GET", "/health"), also=(503,))
 
     def tools(self, namespace: str | None = None, tag: str | None = None) -> ToolListing:
-        return parsed(ToolListing, self._ask("GET", f"/tools{query(namespace=namespace, tag=tag)}"))
+        return self._get(ToolListing, "tools", namespace=namespace, tag=tag)
 
     def tool(self, tool_id: str) -> ToolDetail:
-        return parsed(ToolDetail, self._ask("GET", f"/tools/{segment(tool_id)}"))
+        return self._get(ToolDetail, "tools", tool_id)
 
     def search(
         self,
@@ -134,24 +134,24 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         limit: int | None = None,
     ) -> Matches:
         """The best match first."""
-        further: dict[str, JsonValue] = {"category": category, "namespace": namespace, "tag": tag, "group": group, "limit": limit}
-        further["backend_runtime"] = backend_runtime
-        body: dict[str, JsonValue] = {"keyword": keyword, **{name: value for name, value in further.items() if value is not None}}
-        return parsed(Matches, self._ask("POST", "/search_tools", body))
+        body = given(
+            keyword=keyword, category=category, namespace=namespace, tag=tag, group=group, backend_runtime=backend_runtime, limit=limit
+        )
+        return self._post(Matches, "search_tools", body=body)
 
     def routes(self) -> tuple[ToolRoute, ...]:
         """The running state of all tools."""
-        return parsed(ToolStates, self._ask("GET", "/tools/status")).tools
+        return self._get(ToolStates, "tools", "status").tools
 
     def start(self, tool_id: str) -> ToolStarted:
-        return parsed(ToolStarted, self._ask("POST", f"/tools/{segment(tool_id)}/start"))
+        return self._post(ToolStarted, "tools", tool_id, "start")
 
     def stop(self, tool_id: str) -> StoppedTool:
-        return parsed(StoppedTool, self._ask("POST", f"/tools/{segment(tool_id)}/stop"))
+        return self._post(StoppedTool, "tools", tool_id, "stop")
 
     def destroy(self, tool_id: str) -> ToolDestroyed:
         """Stop the tool and remove it from the registry."""
-        return parsed(ToolDestroyed, self._ask("DELETE", f"/tools/{segment(tool_id)}"))
+        return self._delete(ToolDestroyed, "tools", tool_id)
 
     def run(self, call: ToolCall) -> ToolResult | TaskAccepted:
         """Make a call. Returns a `TaskAccepted` if its mode is async and it was accepted, else the result."""
@@ -164,11 +164,11 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         return parsed(ToolResult, answer, also=(answer.status_code,))
 
     def task(self, task_id: str) -> Task:
-        return parsed(Task, self._ask("GET", f"/tasks/{segment(task_id)}"))
+        return self._get(Task, "tasks", task_id)
 
     def cancel(self, task_id: str) -> Task:
         """Cancel the task; it ends a little later."""
-        return parsed(Task, self._ask("POST", f"/tasks/{segment(task_id)}/cancel"))
+        return self._post(Task, "tasks", task_id, "cancel")
 
     def upload(self, path: Path) -> StoredFile:
         """Store a local file. Raises OSError when it cannot be read."""
@@ -180,7 +180,7 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
 
     def download(self, file_id: str, folder: Path) -> Path:
         """Save a stored file under its own name in `folder` and return its path; an existing file is kept. Raises OSError."""
-        with self._reached(), self._client.stream("GET", f"/files/{segment(file_id)}", extensions=UNBOUNDED) as answer:
+        with self._reached(), self._client.stream("GET", path_of("files", file_id), extensions=UNBOUNDED) as answer:
             require_success(answer)
             target = free_path(folder, file_name(answer, file_id), file_id)
             part = target.with_name(f".{file_id}.part")
@@ -200,13 +200,13 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         """
         part = target.with_name(f"{target.name}.{file_id}.part")
         while True:
-            before = _size_of(part)
+            before = size_of(part)
             try:
                 with self._reached():
-                    stream_to(self._client, f"/files/{segment(file_id)}", part)
+                    stream_to(self._client, path_of("files", file_id), part)
                 break
             except Unreachable:
-                if _size_of(part) <= before:
+                if size_of(part) <= before:
                     raise
         part.replace(target)
         return target
@@ -217,7 +217,7 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             return result.result
         reference = ResultReference.model_validate(result.result)
         with self._reached():
-            answer = self._client.get(f"/files/{segment(reference.file_id)}")
+            answer = self._client.get(path_of("files", reference.file_id))
         require_success(answer)
         content = answer.content
         if len(content) != reference.size or hashlib.sha256(content).hexdigest() != reference.sha256:
@@ -228,20 +228,19 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             raise WrongContent(f"{reference.file} is not JSON.") from error
 
     def usage(self, tool_id: str, hours: float | None = None) -> ToolUsage:
-        """Of the calls of the last so many hours, or of all that are recorded."""
-        wanted = query(hours=f"{hours:g}" if hours is not None else None)
-        return parsed(ToolUsage, self._ask("GET", f"/tools/{segment(tool_id)}/usage{wanted}"))
+        """Statistics of the calls of the last hours, or of all recorded calls."""
+        return self._get(ToolUsage, "tools", tool_id, "usage", hours=None if hours is None else f"{hours:g}")
 
     def versions(self, tool_id: str) -> ToolVersions:
-        return parsed(ToolVersions, self._ask("GET", f"/tools/{segment(tool_id)}/versions"))
+        return self._get(ToolVersions, "tools", tool_id, "versions")
 
     def activate(self, tool_id: str, version: str) -> ToolVersions:
-        """Make it the version for calls that name none."""
-        return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/versions/{segment(version)}/activate"))
+        """Make this the version for calls that name none."""
+        return self._post(ToolVersions, "tools", tool_id, "versions", version, "activate")
 
     def deactivate(self, tool_id: str, version: str) -> ToolVersions:
-        """No new call gets it; running calls finish on it."""
-        return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/versions/{segment(version)}/deactivate"))
+        """Exclude the version from new calls. Running calls finish on it."""
+        return self._post(ToolVersions, "tools", tool_id, "versions", version, "deactivate")
 
     def catalog(self) -> dict[str, JsonValue]:
         """The catalog as files: JSON documents by file name."""
@@ -253,9 +252,8 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
             raise UnexpectedAnswer(answer) from error
 
     def audit(self, tool_id: str | None = None, since: datetime | None = None, limit: int = 100) -> AuditPage:
-        """What sandboxed programs did, the newest first; `since` with its time zone."""
-        asked = query(tool_id=tool_id, since=since.isoformat() if since else None, limit=limit)
-        return parsed(AuditPage, self._ask("GET", f"/audit{asked}"))
+        """The audit log of sandboxed programs, the newest first. `since` needs a time zone."""
+        return self._get(AuditPage, "audit", tool_id=tool_id, since=since and since.isoformat(), limit=limit)
 
     def run_batch(self, batch: ToolBatch) -> BatchResult | TaskAccepted:
         """Make many calls. Returns a `TaskAccepted` if the batch's mode is async, else all results in order."""
@@ -264,49 +262,41 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         return parsed(TaskAccepted if answer.status_code == _ACCEPTED else BatchResult, answer)
 
     def hosts(self) -> HostListing:
-        return parsed(HostListing, self._ask("GET", "/hosts"))
+        return self._get(HostListing, "hosts")
 
     def drain_host(self, host: str) -> HostDrain:
-        """Have it take no new calls; again, that changes nothing."""
-        return parsed(HostDrain, self._ask("POST", _drain_path(host)))
+        """Let a host take no new calls. Repeating this changes nothing."""
+        return self._post(HostDrain, "hosts", host, "drain")
 
     def undrain_host(self, host: str) -> HostDrain:
-        """Have it take calls again."""
-        return parsed(HostDrain, self._ask("DELETE", _drain_path(host)))
+        """Let a host take calls again."""
+        return self._delete(HostDrain, "hosts", host, "drain")
 
     def drain_of(self, host: str) -> HostDrain:
-        """How far it is."""
-        return parsed(HostDrain, self._ask("GET", _drain_path(host)))
+        """How far a host has drained."""
+        return self._get(HostDrain, "hosts", host, "drain")
 
     def system_status(self) -> SystemStatus:
-        return parsed(SystemStatus, self._ask("GET", "/system/status"))
+        return self._get(SystemStatus, "system", "status")
 
     def external_tables(self) -> ExternalTables:
-        return parsed(ExternalTables, self._ask("GET", "/external_tools"))
+        return self._get(ExternalTables, "external_tools")
 
     def add_table(self, source: str, tools_url: str, api_key: str | None = None) -> ExternalTable:
-        """Fetch a table and take its tools in."""
-        body = {"source": source, "tools_url": tools_url, **({"api_key": api_key} if api_key else {})}
-        return parsed(ExternalTable, self._ask("POST", "/external_tools/register", {**body}, unbounded=True))
+        """Register a table: fetch it, and add its tools."""
+        body = given(source=source, tools_url=tools_url, api_key=api_key or None)
+        return self._post(ExternalTable, "external_tools", "register", body=body, unbounded=True)
 
     def refresh_table(self, source: str) -> ExternalTable:
-        """Fetch it again; `error` says where that failed."""
-        return parsed(ExternalTable, self._ask("POST", f"/external_tools/{segment(source)}/refresh", unbounded=True))
+        """Fetch a table again. `error` says why that failed, if it did."""
+        return self._post(ExternalTable, "external_tools", source, "refresh", unbounded=True)
 
     def remove_table(self, source: str) -> RemovedTable:
-        return parsed(RemovedTable, self._ask("DELETE", f"/external_tools/{segment(source)}"))
+        return self._delete(RemovedTable, "external_tools", source)
 
     def sync_knowhub(self, *, dry_run: bool = False) -> KnowHubSync:
-        """Have the tools of both sides name each other, or see what would be changed."""
-        return parsed(KnowHubSync, self._ask("POST", "/knowhub/sync", {"dry_run": dry_run}, unbounded=True))
-
-
-def _drain_path(host: str) -> str:
-    return f"/hosts/{segment(host)}/drain"
-
-
-def _size_of(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
+        """Synchronise with KnowHub, or with `dry_run` only plan the changes."""
+        return self._post(KnowHubSync, "knowhub", "sync", body={"dry_run": dry_run}, unbounded=True)
 
 
 def _service_url(url: str) -> str:

@@ -1,8 +1,10 @@
 """Answers of the service, read into contracts, and their errors."""
 
+from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import httpx
+from httpx_sse import EventSource, SSEError
 from pydantic import ValidationError
 
 from toolagent.contracts.calls import ToolResult
@@ -10,11 +12,13 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.http import Problem
 
 __all__ = [
+    "ContractT",
     "Refused",
     "ServiceError",
     "UnexpectedAnswer",
     "Unreachable",
     "WrongContent",
+    "events_of",
     "is_away",
     "is_problem",
     "is_unanswered",
@@ -94,7 +98,7 @@ def problem_of(answer: httpx.Response) -> Problem:
 
 
 def require_success(answer: httpx.Response) -> None:
-    """A streamed answer that is no success is read first. Raises Refused, UnexpectedAnswer."""
+    """Raises Refused, UnexpectedAnswer. Reads the body of a streamed answer that failed."""
     if answer.is_success:
         return
     answer.read()
@@ -115,4 +119,15 @@ def parsed(contract: type[ContractT], answer: httpx.Response, also: tuple[int, .
     try:
         return contract.model_validate_json(answer.content)
     except ValidationError as error:
+        raise UnexpectedAnswer(answer) from error
+
+
+def events_of(answer: httpx.Response, contracts: Mapping[str, type[ContractT]]) -> Iterator[ContractT]:
+    """The server-sent events of these kinds, each read into its contract. Other kinds are skipped. Raises Refused, UnexpectedAnswer."""
+    require_success(answer)
+    try:
+        for event in EventSource(answer).iter_sse():
+            if event.event in contracts:
+                yield contracts[event.event].model_validate_json(event.data)
+    except (ValidationError, SSEError) as error:
         raise UnexpectedAnswer(answer) from error

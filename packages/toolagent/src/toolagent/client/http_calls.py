@@ -11,7 +11,7 @@ __all__ = ["HttpCalls"]
 
 
 class HttpCalls:
-    """Each call waits in a thread. An unreachable or refusing service is a result too."""
+    """Makes each call in a thread. Errors of the service or the connection are results too."""
 
     def __init__(self, service: ToolAgentHttp) -> None:
         self._service = service

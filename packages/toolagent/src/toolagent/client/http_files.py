@@ -9,18 +9,18 @@ import httpx
 from toolagent.client.bounded_answers import UNBOUNDED
 from toolagent.client.http_answers import UnexpectedAnswer, require_success
 
-__all__ = ["file_name", "free_path", "stream_to"]
+__all__ = ["file_name", "free_path", "size_of", "stream_to"]
 
 _PARTIAL = 206
 _BEYOND = 416
 
 
 def stream_to(client: httpx.Client, path: str, part: Path) -> None:
-    """Download the missing rest of the file into `part`, by a range; a service without ranges sends all of it.
+    """Download the missing rest of the file into `part`, by a range request. A service without ranges sends all of it.
 
     A stored file never changes, so earlier bytes are its beginning. Raises httpx.RequestError, ServiceError, OSError.
     """
-    have = part.stat().st_size if part.exists() else 0
+    have = size_of(part)
     headers = {"Range": f"bytes={have}-"} if have else {}
     with client.stream("GET", path, headers=headers, extensions=UNBOUNDED) as answer:
         if answer.status_code == _BEYOND and have:
@@ -33,6 +33,11 @@ def stream_to(client: httpx.Client, path: str, part: Path) -> None:
             _append(answer, part, have)
             return
     stream_to(client, path, part)
+
+
+def size_of(path: Path) -> int:
+    """0 if there is no file."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def _append(answer: httpx.Response, part: Path, have: int) -> None:

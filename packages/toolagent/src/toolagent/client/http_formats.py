@@ -1,4 +1,4 @@
-"""Tools in the forms of vendors over HTTP, and the calls that their models ask for."""
+"""Tools in the forms of vendors over HTTP, and calls by their models."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 from pydantic import JsonValue
 
-from toolagent.client.http_answers import parsed
-from toolagent.client.http_paths import query
 from toolagent.client.http_requests import Requests
 from toolagent.client.http_results import result_of
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolError, ToolResult
@@ -25,17 +23,17 @@ _NOBODY = Caller()
 class FormatRequests(Requests):
     """The methods of `ToolAgentHttp` for the forms of vendors.
 
-    A vendor wants an answer to every use of a tool. So whatever goes wrong with a call, also with the service, is in the answer, which the
-    model reads. Only what is no use of a tool at all raises ValueError.
+    Vendors require an answer to every use of a tool. So all errors of a call, also of the service, are in the answer, which the
+    model reads. Only something that is no use of a tool raises ValueError.
     """
 
     _offered: Mapping[str, str] | None = None
-    """Ids by names, of all that `tools_as` has listed; None before that."""
+    """Ids by names of all tools that `tools_as` has listed; None before that."""
 
     _looked_up: Mapping[str, str] = {}
 
     def tools_as(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
-        """The tools that can be called: `tools` goes into a request as it is. Raises as the other methods do."""
+        """The callable tools: `tools` goes into a request unchanged. Raises the same errors as the other methods."""
         listed = self._listed(form, namespace, tag)
         self._offered = {**(self._offered or {}), **listed.names}
         return listed
@@ -45,7 +43,7 @@ class FormatRequests(Requests):
     ) -> dict[str, JsonValue]:
         """Make the call of a `tool_call` (chat completions) or a `function_call` (responses); returns the message or item to send back.
 
-        `key` is an idempotency key: the same one again is the same call. The ids of some vendors are unique enough for that.
+        `key` is an idempotency key: the same key is the same call. The ids of some vendors are unique enough for that.
         """
         return openai_answer(tool_call, self._used(use_of_openai(tool_call), caller, key))
 
@@ -71,7 +69,7 @@ class FormatRequests(Requests):
         return result_of(ask, use.name)
 
     def _id_of(self, name: str) -> str | None:
-        """Of what was offered; of all tools only where nothing was, as in a process that was started anew."""
+        """The id of an offered tool. If nothing was offered yet, as in a restarted process, all tools count."""
         if self._offered is not None:
             return tool_id_of(name, self._offered)
         if name not in self._looked_up:
@@ -79,7 +77,7 @@ class FormatRequests(Requests):
         return tool_id_of(name, self._looked_up)
 
     def _listed(self, form: ToolFormat | str, namespace: str | None = None, tag: str | None = None) -> FormattedTools:
-        return parsed(FormattedTools, self._ask("GET", f"/tools{query(format=str(form), namespace=namespace, tag=tag)}"))
+        return self._get(FormattedTools, "tools", format=str(form), namespace=namespace, tag=tag)
 
 
 def _wrong(use: ToolUse, kind: ErrorType, message: str) -> ToolResult:

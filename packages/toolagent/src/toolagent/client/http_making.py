@@ -4,21 +4,18 @@ import time
 import uuid
 from collections.abc import Generator, Iterator
 
-import httpx
-from httpx_sse import EventSource, SSEError
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
 from toolagent.client.http_answers import (
+    ContractT,
     Refused,
     ServiceError,
-    UnexpectedAnswer,
     Unreachable,
+    events_of,
     is_away,
     is_unanswered,
-    parsed,
-    require_success,
 )
-from toolagent.client.http_paths import query, segment
+from toolagent.client.http_paths import path_of
 from toolagent.client.http_requests import Requests
 from toolagent.contracts.making import TaskNote
 from toolagent.contracts.making_views import ListedTask, MakingTask, TaskListing, TaskSubmitted
@@ -33,38 +30,37 @@ _NO_CONTENT = 204
 
 
 class MakingRequests(Requests):
-    """The methods of `ToolAgentHttp` for these tasks. They raise as its other methods do.
+    """The methods of `ToolAgentHttp` for these tasks. They raise the same errors as its others.
 
-    Starting a task and sending a message are retried for some seconds while it is unknown whether the service has accepted them. An
+    Starting a task and sending a message are retried for some seconds while it is unknown whether the service accepted them. An
     idempotency key, made if none is given, keeps them from happening twice.
     """
 
     def create_tool(self, description: str, task_spec: dict[str, JsonValue] | str | None = None, key: str | None = None) -> TaskSubmitted:
-        """Have a tool made; the same idempotency key is the same task."""
+        """Have a tool made. The same idempotency key is the same task."""
         body: dict[str, JsonValue] = {"description": description, "task_spec": task_spec}
-        return parsed(TaskSubmitted, self._once("/create_tool", body, key))
+        return self._once(TaskSubmitted, "create_tool", body=body, key=key)
 
     def repair_tool(self, tool_id: str, wishes: dict[str, JsonValue] | None = None, key: str | None = None) -> TaskSubmitted:
         """Have a tool repaired. `wishes` may have `error`, `description`, `examples` and `limits`."""
-        return parsed(TaskSubmitted, self._once(f"/tools/{segment(tool_id)}/repair", wishes or {}, key))
+        return self._once(TaskSubmitted, "tools", tool_id, "repair", body=wishes or {}, key=key)
 
     def roll_back(self, tool_id: str, from_version: str | None = None) -> ToolVersions:
         """Return to the previously active version; with `from_version` only if that one is active now."""
-        return parsed(ToolVersions, self._ask("POST", f"/tools/{segment(tool_id)}/rollback", {"from_version": from_version}))
+        return self._post(ToolVersions, "tools", tool_id, "rollback", body={"from_version": from_version})
 
     def making_tasks(
         self, status: str | None = None, kind: str | None = None, tool_id: str | None = None, limit: int = 50, before: str | None = None
     ) -> TaskListing:
         """The newest first."""
-        asked = query(status=status, type=kind, tool_id=tool_id, limit=limit, before=before)
-        return parsed(TaskListing, self._ask("GET", f"/tasks{asked}"))
+        return self._get(TaskListing, "tasks", status=status, type=kind, tool_id=tool_id, limit=limit, before=before)
 
     def making_task(self, task_id: str, patience_s: float = 0.0) -> MakingTask:
-        """The task. While the service is down it is retried for this many seconds."""
+        """The task. While the service is down, the request is retried for this many seconds."""
         patience = _Patience(patience_s)
         while True:
             try:
-                return parsed(MakingTask, self._ask("GET", f"/tasks/{segment(task_id)}"))
+                return self._get(MakingTask, "tasks", task_id)
             except (Unreachable, Refused) as error:
                 if not is_away(error):
                     raise
@@ -72,17 +68,17 @@ class MakingRequests(Requests):
 
     def cancel_making(self, task_id: str) -> MakingTask:
         """Cancel the task; it ends a little later and removes what it has made."""
-        return parsed(MakingTask, self._ask("POST", f"/tasks/{segment(task_id)}/cancel"))
+        return self._post(MakingTask, "tasks", task_id, "cancel")
 
     def say(self, task_id: str, text: str, key: str | None = None) -> TaskNote:
         """Send guidance to a running task."""
-        return parsed(TaskNote, self._once(f"/tasks/{segment(task_id)}/messages", {"text": text}, key))
+        return self._once(TaskNote, "tasks", task_id, "messages", body={"text": text}, key=key)
 
     def task_events(self, task_id: str, after: int = 0, patience_s: float = 60.0) -> Generator[TaskNote | ListedTask]:
         """Follow the task until its end: each log line after a position, and the task after each change.
 
         A broken connection is resumed where it broke, unless the service is down (or answers 503) for `patience_s` seconds. Then it raises
-        Unreachable or Refused; Unreachable at once when nothing has ever answered.
+        Unreachable or Refused; Unreachable at once if nothing has ever answered.
         """
         patience, heard, is_there = _Patience(patience_s), False, False
         while True:
@@ -96,52 +92,35 @@ class MakingRequests(Requests):
                     if isinstance(event, ListedTask) and event.has_ended:
                         return
                 if is_silent and (task := self.making_task(task_id)).has_ended:
-                    # All of it had been sent before, but for this, if a connection broke after the last note.
+                    # All events were sent before, except the task itself, if the connection broke after the last note.
                     if heard:
                         yield task
                     return
                 patience.pause()
             except (Unreachable, Refused) as error:
-                # Whoever says that it cannot answer is there.
+                # A refusal is an answer too.
                 is_there = is_there or heard or isinstance(error, Refused)
                 if not is_there or not is_away(error):
                     raise
                 patience.sit_out(error)
 
-    def _once(self, path: str, body: dict[str, JsonValue], key: str | None) -> httpx.Response:
+    def _once(self, contract: type[ContractT], *segments: str, body: dict[str, JsonValue], key: str | None) -> ContractT:
         headers, patience = {"Idempotency-Key": key or uuid.uuid4().hex}, _Patience(_ASKED_AGAIN_S)
         unanswered: Unreachable | Refused | None = None
         while True:
             try:
-                answer = self._ask("POST", path, body, headers=headers)
-                require_success(answer)
+                return self._post(contract, *segments, body=body, headers=headers)
             except (Unreachable, Refused) as error:
                 unanswered = error if is_unanswered(error) else unanswered
                 if unanswered is None or not is_away(error):
                     raise
                 patience.sit_out(unanswered)
-            else:
-                return answer
 
     def _events(self, task_id: str, after: int) -> Iterator[TaskNote | ListedTask]:
         headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(after)} if after else {})
-        with self._streamed(f"/tasks/{segment(task_id)}/events", headers) as answer:
-            require_success(answer)
-            if answer.status_code == _NO_CONTENT:
-                return
-            try:
-                yield from _read_events(answer)
-            except (ValidationError, SSEError) as error:
-                raise UnexpectedAnswer(answer) from error
-
-
-def _read_events(answer: httpx.Response) -> Iterator[TaskNote | ListedTask]:
-    """Unknown kinds are left out."""
-    for event in EventSource(answer).iter_sse():
-        if event.event == "note":
-            yield TaskNote.model_validate_json(event.data)
-        elif event.event == "task":
-            yield ListedTask.model_validate_json(event.data)
+        with self._streamed(path_of("tasks", task_id, "events"), headers) as answer:
+            if answer.status_code != _NO_CONTENT:
+                yield from events_of(answer, {"note": TaskNote, "task": ListedTask})
 
 
 class _Patience:
@@ -156,13 +135,13 @@ class _Patience:
         self._since, self._pause_s = None, _PAUSE_S
 
     def sit_out(self, error: ServiceError) -> None:
-        """Pause before a retry. Raises the error when the service was down for too long."""
+        """Pause before a retry. Raises the error if the service was down for too long."""
         self._since = self._since or time.monotonic()
         if time.monotonic() - self._since >= self._longest_s:
             raise error
         self.pause()
 
     def pause(self) -> None:
-        """A little longer each time."""
+        """Each pause is longer than the one before."""
         time.sleep(self._pause_s)
         self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)

@@ -1,16 +1,23 @@
-"""Identifiers and questions as parts of a URL."""
+"""Paths, queries and bodies of requests."""
 
 from urllib.parse import quote, urlencode
 
-__all__ = ["query", "segment"]
+from pydantic import JsonValue
+
+__all__ = ["given", "path_of", "query"]
 
 
-def segment(identifier: str) -> str:
-    """One path segment; dots alone would walk up the path."""
-    return quote(identifier, safe=":") if identifier.strip(".") else quote(identifier.replace(".", "%2E"))
+def path_of(*segments: str) -> str:
+    """The path with these segments. In an identifier, dots alone would walk up the path."""
+    return "".join(f"/{quote(one, safe=':') if one.strip('.') else one.replace('.', '%252E')}" for one in segments)
 
 
-def query(**asked: object) -> str:
-    """`?` and what is asked for, without what is None; empty where nothing is."""
-    told = urlencode({name: value for name, value in asked.items() if value is not None})
+def query(**parameters: object) -> str:
+    """`?` and the parameters that are not None; empty if there are none."""
+    told = urlencode([(name, value) for name, value in parameters.items() if value is not None])
     return f"?{told}" if told else ""
+
+
+def given(**fields: JsonValue) -> dict[str, JsonValue]:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}

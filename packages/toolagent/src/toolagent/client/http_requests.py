@@ -1,4 +1,4 @@
-"""What the parts of `ToolAgentHttp` stand on: one way to ask."""
+"""Sending requests: the base of the parts of `ToolAgentHttp`."""
 
 import re
 from collections.abc import Generator
@@ -8,7 +8,8 @@ import httpx
 from pydantic import JsonValue
 
 from toolagent.client.bounded_answers import UNBOUNDED
-from toolagent.client.http_answers import Unreachable, WrongContent
+from toolagent.client.http_answers import ContractT, Unreachable, WrongContent, parsed
+from toolagent.client.http_paths import path_of, query
 
 __all__ = ["Requests"]
 
@@ -16,10 +17,26 @@ _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, http
 
 
 class Requests:
-    """Asks the service. `unbounded`: the answer is waited for as long as it takes."""
+    """Sends requests to the service. `unbounded`: waits for the answer without a time limit. Paths are given in segments."""
 
     url: str
     _client: httpx.Client
+
+    def _get(self, contract: type[ContractT], *segments: str, **parameters: object) -> ContractT:
+        return parsed(contract, self._ask("GET", f"{path_of(*segments)}{query(**parameters)}"))
+
+    def _post(
+        self,
+        contract: type[ContractT],
+        *segments: str,
+        body: dict[str, JsonValue] | None = None,
+        unbounded: bool = False,
+        headers: dict[str, str] | None = None,
+    ) -> ContractT:
+        return parsed(contract, self._ask("POST", path_of(*segments), body, unbounded=unbounded, headers=headers))
+
+    def _delete(self, contract: type[ContractT], *segments: str) -> ContractT:
+        return parsed(contract, self._ask("DELETE", path_of(*segments)))
 
     def _ask(
         self,
@@ -46,7 +63,7 @@ class Requests:
         try:
             yield
         except httpx.DecodingError as error:
-            raise WrongContent(f"What {self.url} answers is not read: {error}.") from error
+            raise WrongContent(f"The answer of {self.url} cannot be read: {error}.") from error
         except httpx.RequestError as error:
             reason = re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
             raise Unreachable(self.url, reason, sent=not isinstance(error, _NEVER_SENT)) from error

@@ -1,4 +1,4 @@
-"""Calls over HTTP whose every end is a result."""
+"""Calls over HTTP whose errors are results too."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,26 +12,23 @@ __all__ = ["result_of"]
 
 
 def result_of(ask: Callable[[], ToolResult | TaskAccepted], tool_id: str) -> ToolResult:
-    """What the service answers to a call of mode `sync`. An unreachable or refusing service is a result too."""
+    """The result of a synchronous call. An error of the service or the connection is a result too."""
     try:
         answer = ask()
     except Unreachable as error:
-        details = ToolError(type=ErrorType.UNAVAILABLE, message=str(error), details={"sent": error.sent})
-        return failed("", tool_id, details, datetime.now(UTC))
+        wrong = ToolError(type=ErrorType.UNAVAILABLE, message=str(error), details={"sent": error.sent})
     except Refused as error:
-        return failed("", tool_id, _error_of(error), datetime.now(UTC))
+        kind = error.problem.type
+        wrong = ToolError(
+            type=ErrorType(kind) if kind in set(ErrorType) else ErrorType.REJECTED, message=str(error), details=error.problem.details
+        )
     except UnexpectedAnswer as error:
-        # Whoever answered, a proxy perhaps: the call may have been made.
-        details = ToolError(type=ErrorType.UNAVAILABLE, message=str(error), details={"outcome": "unknown"})
-        return failed("", tool_id, details, datetime.now(UTC))
-    if isinstance(answer, TaskAccepted):
-        # Only an older service turns a call that is waited for into a task; its id is what can be gone on with.
+        # A proxy may have answered: the call may have been made.
+        wrong = ToolError(type=ErrorType.UNAVAILABLE, message=str(error), details={"outcome": "unknown"})
+    else:
+        if isinstance(answer, ToolResult):
+            return answer
+        # Only an older service turns a synchronous call into a task. Its id allows to go on.
         message = f"The service did not wait for the end; the call goes on as task {answer.task_id}."
-        error = ToolError(type=ErrorType.UNAVAILABLE, message=message)
-        return failed(answer.task_id, tool_id, error, datetime.now(UTC))
-    return answer
-
-
-def _error_of(error: Refused) -> ToolError:
-    known = {member.value: member for member in ErrorType}
-    return ToolError(type=known.get(error.problem.type, ErrorType.REJECTED), message=str(error), details=error.problem.details)
+        return failed(answer.task_id, tool_id, ToolError(type=ErrorType.UNAVAILABLE, message=message), datetime.now(UTC))
+    return failed("", tool_id, wrong, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""A synchronisation with KnowHub, over Temporal."""
+"""Synchronisations with KnowHub over Temporal."""
 
 from datetime import timedelta
 
@@ -16,14 +16,14 @@ _LONGEST = timedelta(minutes=5)
 
 
 class KnowHubSyncs:
-    """One of a kind at a time: who asks meanwhile gets the same."""
+    """Starts synchronisations. While one runs, a request for the same kind (dry or not) joins it."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def run(self, *, dry_run: bool = False) -> KnowHubSync:
-        """Have one made, and wait for its end. Raises MakingUnreachableError."""
-        with reached(lambda reason: MakingUnreachableError(f"{reason}.")):
+        """Run a synchronisation and wait for its end. Raises MakingUnreachableError."""
+        with reached(MakingUnreachableError):
             try:
                 found: KnowHubSync = await self._client.execute_workflow(
                     names.SYNC_KNOWHUB,

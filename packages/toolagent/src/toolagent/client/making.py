@@ -1,6 +1,5 @@
 """Tasks that make or repair tools, over Temporal: start, cancel and guide them by their id."""
 
-from contextlib import AbstractContextManager
 from datetime import timedelta
 
 from temporalio.client import Client, WorkflowHandle
@@ -22,7 +21,7 @@ _RPC_TIMEOUT = timedelta(seconds=5)
 
 
 class Making:
-    """Starts and controls tasks; their state is in their rows. Every method raises MakingUnreachableError."""
+    """Starts and controls tasks. Their state is in the database. Every method raises MakingUnreachableError."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -30,9 +29,9 @@ class Making:
     async def start(self, request: MakeRequest) -> None:
         """Start the task durably. The same request again is the same task.
 
-        Raises AskedOtherwiseError when the id belongs to another request, TaskConflictError where that cannot be read here.
+        Raises AskedOtherwiseError if the id belongs to another request, TaskConflictError if that request cannot be read here.
         """
-        with _reached():
+        with reached(MakingUnreachableError):
             try:
                 await self._start(request)
             except WorkflowAlreadyStartedError:
@@ -41,22 +40,22 @@ class Making:
                     raise AskedOtherwiseError(await self._asked(request.task_id)) from None
 
     async def cancel(self, task_id: str) -> bool:
-        """Ask a task to end; False when Temporal does not know it. One that has ended stays as it is."""
-        with _reached(), if_known():
+        """Ask a task to end. False if Temporal does not know it; a task that has ended stays unchanged."""
+        with reached(MakingUnreachableError), if_known():
             await self._handle(task_id).cancel(rpc_timeout=_RPC_TIMEOUT)
             return True
         return False
 
     async def guide(self, task_id: str, guidance: Guidance) -> bool:
-        """Say something to a task at work; False when it is not at work (any more)."""
-        with _reached(), if_known():
+        """Send guidance to a running task. False if it does not run (any more)."""
+        with reached(MakingUnreachableError), if_known():
             await self._handle(task_id).signal(names.GUIDE, guidance, rpc_timeout=_RPC_TIMEOUT)
             return True
         return False
 
     async def _start(self, request: MakeRequest) -> None:
         spec = request.spec
-        # No time limit: how long it may take is the task's own affair, which cleans up after itself.
+        # No time limit here: the task has its own, and cleans up after itself.
         await self._client.start_workflow(
             names.REPAIR_TOOL if isinstance(spec, RepairTool) else names.CREATE_TOOL,
             request,
@@ -75,13 +74,14 @@ class Making:
         given = started.workflow_execution_started_event_attributes.input.payloads
         try:
             (asked,) = await self._client.data_converter.decode(given, [MakeRequest])
-        except (ValueError, RuntimeError, LookupError, AttributeError) as error:  # another version asked for it, or its key is not here
+        except (
+            ValueError,
+            RuntimeError,
+            LookupError,
+            AttributeError,
+        ) as error:  # of another version, or encrypted
             raise TaskConflictError(task_id) from error
         return asked
 
     def _handle(self, task_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(task_id)
-
-
-def _reached() -> AbstractContextManager[None]:
-    return reached(lambda reason: MakingUnreachableError(f"{reason}."))

@@ -1,4 +1,4 @@
-"""MCP on stdin and stdout for clients that speak nothing else: each message goes to the MCP server of a running service."""
+"""MCP over stdin and stdout for clients without HTTP: passes each message to the MCP server of a running service."""
 
 import asyncio
 import base64
@@ -24,17 +24,17 @@ _NO_JSON = -32_700
 _INVALID = -32_600
 _SHOWN_BYTES = 500
 _AGAIN_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
-"""Before each attempt to go on with a stream that broke off: the service may start anew meanwhile."""
+"""Pauses before each attempt to resume a broken stream. The service may restart meanwhile."""
 
 _LISTENS_AGAIN_S = _AGAIN_S[2]
-"""Before the first attempt to hear notifications again; where the service refuses it, the next pauses are longer."""
+"""The pause before the first attempt to receive notifications again. After refusals, the pauses get longer."""
 
 Message = dict[str, JsonValue]
 
 
 @dataclass(slots=True)
 class _Place:
-    """How far the answer to one request has been read. `last_event_id` is where the service goes on with it."""
+    """How far the answer to one request has been read. The service resumes it after `last_event_id`."""
 
     request: Message = field(default_factory=dict[str, JsonValue])
     last_event_id: str | None = None
@@ -47,7 +47,7 @@ class _Place:
 
 @dataclass(slots=True)
 class McpBridge:
-    """`http` is a client of the service with its key, `path` that of the MCP server there. `write` gets each message for the client."""
+    """`http` is a client of the service, with its key; `path` is that of its MCP server. `write` gets each message for the client."""
 
     http: httpx.AsyncClient
     write: Callable[[str], Awaitable[None]]
@@ -61,7 +61,7 @@ class McpBridge:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def run(self, lines: AsyncIterator[str]) -> None:
-        """Until there are no more lines, and all that was asked is answered. Cancelled, it leaves calls of the older revision going on."""
+        """Run until all lines are read and all requests are answered. If cancelled, calls of the older revision continue."""
         try:
             async for line in lines:
                 if line.strip():
@@ -86,7 +86,7 @@ class McpBridge:
             return
         method, request_id = one.get("method"), one.get("id")
         if method == "initialize":
-            # What follows needs its session.
+            # Later messages need its session.
             self._opening, self._level, self._subscribed = one, None, {}
             await self._ask(one)
         elif method is not None and request_id is not None:
@@ -101,7 +101,7 @@ class McpBridge:
             await self._tell(one)
 
     async def _tell(self, message: Message) -> None:
-        """What has no answer."""
+        """Send a message without an answer."""
         try:
             used = self._session.get(_SESSION)
             answer = await self.http.post(self.path, json=message, headers=self._headers(message))
@@ -128,7 +128,7 @@ class McpBridge:
                 async with self.http.stream("POST", self.path, json=message, headers=self._headers(message)) as answer:
                     await self._pass(answer, place)
         except (ValueError, httpx.LocalProtocolError) as error:
-            # What a header cannot hold; or the service answered with what is no JSON.
+            # A header cannot hold a value of the message, or the answer of the service is not JSON.
             await self._refuse(place.request_id, _INVALID, f"The message cannot be passed on: {error}")
             return
         except httpx.TransportError as error:
@@ -139,9 +139,9 @@ class McpBridge:
             await self._go_on(place)
 
     async def _opened_anew(self, lost: str | None) -> bool:
-        """The service knows the session no more: begin another as the client began this one, with its level and its subscriptions.
+        """The service has lost the session: begin another like the client did, with its log level and subscriptions.
 
-        False where there was none.
+        False if there was no session.
         """
         async with self._turn:
             if lost is None or self._opening is None:
@@ -155,7 +155,7 @@ class McpBridge:
             told: Message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             for one in (told, *((self._level,) if self._level else ()), *self._subscribed.values()):
                 await self.http.post(self.path, json=one, headers={"Accept": _ACCEPTED, **session})
-            # One that was not told all of it is not used: the next request finds the lost one again.
+            # If a message fails, the new session is not used, and the next request finds the session lost again.
             self._session = session
             return True
 
@@ -173,12 +173,12 @@ class McpBridge:
             if place.is_answered:
                 return
             if place.last_event_id != before:
-                # It went on for a while: the next break is another.
+                # It made progress, so the next break counts as a new one.
                 pauses = iter(_AGAIN_S)
         await self._refuse(place.request_id, _UNREACHABLE, "The connection to the service broke off before it had answered.")
 
     async def _hear(self) -> None:
-        """What the service says without having been asked."""
+        """Receive messages that are no answers."""
         place, pause_s = _Place(), _LISTENS_AGAIN_S
         while True:
             used = self._session.get(_SESSION)
@@ -190,7 +190,7 @@ class McpBridge:
                         pause_s = _LISTENS_AGAIN_S
                         await self._pass(answer, place)
                     elif not is_lost:
-                        # Such an error answers no request of the client.
+                        # This error belongs to no request of the client.
                         said = (await answer.aread())[:_SHOWN_BYTES].decode(errors="replace")
                         _complain(f"The service does not send its notifications: {answer.status_code} {said}")
                         pause_s = min(2 * pause_s, _AGAIN_S[-1])
@@ -236,7 +236,7 @@ class McpBridge:
         await self.write(json.dumps(message, ensure_ascii=False, separators=(",", ":")))
 
     def _note(self, request: Message) -> None:
-        """What the service has taken, and another session would lack."""
+        """Remember accepted settings, which a new session would lack."""
         uri = str(_params(request).get("uri"))
         match request.get("method"):
             case "logging/setLevel":
@@ -253,7 +253,7 @@ class McpBridge:
         await self.write(json.dumps(told, ensure_ascii=False))
 
     def _headers(self, message: Message) -> dict[str, str]:
-        """Of the newer revision also what its messages say of themselves in headers."""
+        """The headers of a message. The newer revision repeats parts of the message in them."""
         params, base = _params(message), {"Accept": _ACCEPTED, **self._session}
         meta = params.get("_meta")
         version = meta.get(_META) if isinstance(meta, dict) else None
@@ -272,7 +272,7 @@ class McpBridge:
 
 
 def _is_json(value: JsonValue) -> bool:
-    """Whether it can be sent on: Python reads more than JSON."""
+    """Whether the value is strict JSON. Python reads more than that."""
     try:
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
@@ -291,6 +291,6 @@ def _params(message: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:
 
 
 def _in_header(text: str) -> str:
-    """As it is, where a header can have it; else in the form that the protocol has for that."""
+    """The text as a value of a header: unchanged if possible, else in the encoded form of the protocol."""
     is_plain = text.isascii() and text.isprintable() and text == text.strip() and not text.startswith("=?base64?")
     return text if is_plain else f"=?base64?{base64.b64encode(text.encode()).decode()}?="

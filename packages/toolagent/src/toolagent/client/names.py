@@ -1,4 +1,4 @@
-"""Names on Temporal, used by services, workers and callers."""
+"""Names on Temporal, for the service, its workers and callers."""
 
 from temporalio.common import SearchAttributeKey
 
@@ -47,16 +47,16 @@ __all__ = [
 ]
 
 TASK_QUEUE = "tool-agent"
-"""Where the workflows are."""
+"""The task queue of the workflows."""
 
 CHATS_QUEUE = f"{TASK_QUEUE}:chats"
-"""Where conversations are, and what they have done: a worker that has slots begins a step without asking for it."""
+"""The task queue of conversations and their activities. A worker with free slots starts an activity eagerly."""
 
 MAKING_QUEUE = f"{TASK_QUEUE}:making"
-"""Where tasks wait for leave to begin; the host that gives it is the one they are done on."""
+"""The queue on which tasks wait for permission to begin. The host that gives it runs the task."""
 
 NEXUS_ENDPOINT = "tool-agent"
-"""Nexus endpoint that leads to the service, unless it is set otherwise."""
+"""The default Nexus endpoint of the service."""
 
 INVOKE_TOOL = "InvokeTool"
 RUN_TOOLS = "RunTools"
@@ -79,47 +79,47 @@ KNOWHUB_SCHEDULE = "knowhub"
 """The schedule that starts a `SyncKnowHub` again and again, and the beginning of their ids."""
 
 SESSION = "session"
-"""Query and update of a `ToolGroup`: the session as it is now; as an update, once it is launched or has ended."""
+"""Query and update of a `ToolGroup`: the current session; as an update, once it is launched or has ended."""
 
 RUN_IN_SESSION = "run"
 """Update of a `ToolGroup`: a `SessionRun`."""
 
 STOP_SESSION = "stop"
-"""Update of a `ToolGroup`: have it stopped."""
+"""Update of a `ToolGroup`: stop it."""
 
 RENEW_SESSION = "renew"
-"""Update of a `ToolGroup`: its lease begins anew."""
+"""Update of a `ToolGroup`: renew its lease."""
 
 SESSION_DRAINS = "session_drains"
-"""Error type of a run that comes while the session goes on as a new run of its workflow; it is sent again."""
+"""Error type of a run that comes while the workflow of the session continues as a new run. It is sent again."""
 
 SESSION_OVER = "session_over"
-"""Error type of a run that comes when its session ends or has ended."""
+"""Error type of a run in a session that ends or has ended."""
 
 
 PROGRESS = "progress"
-"""Query of a `RunTools`: its calls as they are now; of a `CodingAgent`: its state (`LoopState`); of a `ServiceAgent`: what it carries."""
+"""Query of a `RunTools`: its calls; of a `CodingAgent`: its state (`LoopState`); of a `ServiceAgent`: its state (`ChatLife`)."""
 
 SAY = "say"
-"""Update of a `ServiceAgent`: a `ChatMessage`; answered with its `ChatReply`. The id of the update is that of the message."""
+"""Update of a `ServiceAgent`: a `ChatMessage`, answered with its `ChatReply`. The id of the update begins with that of the message."""
 
 CHAT_DRAINS = "chat_drains"
-"""Error type of a message that comes while the chat goes on as a new run of its workflow; it is sent again."""
+"""Error type of a message that comes while the workflow of the chat continues as a new run. It is sent again."""
 
 CHAT_FULL = "chat_full"
-"""Error type of a message that comes while too many others of its chat wait."""
+"""Error type of a message to a chat with too many waiting messages."""
 
 GUIDE = "guide"
-"""Signal to a `CreateTool`, a `RepairTool` or their `CodingAgent`: what a person says to it (`Guidance`); its log has that already."""
+"""Signal to a `CreateTool`, a `RepairTool` or their `CodingAgent`: `Guidance` of a person, which is already in the log."""
 
 FINGERPRINT = "fingerprint"
 """Memo of an `InvokeTool`, `CreateTool` or `RepairTool`: tells whether a second request under the same id is the same request."""
 
 NEW = "new"
-"""Memo of an `InvokeTool` whose id was made for it: nobody else can have begun this call."""
+"""Memo of an `InvokeTool` whose id was made for it, so that the call cannot have begun elsewhere."""
 
 CALLBACK = "callback"
-"""Memo of an `InvokeTool` or `RunTools` whose end somebody wants to be told of: where that leads to."""
+"""Memo of an `InvokeTool` or `RunTools` with a callback: the origin of its URL."""
 
 TOOL_ID = SearchAttributeKey.for_keyword("ToolId")
 CALLER = SearchAttributeKey.for_keyword("Caller")
@@ -128,12 +128,12 @@ CHAT_ID = SearchAttributeKey.for_keyword("ChatId")
 GROUP_ID = SearchAttributeKey.for_keyword("GroupId")
 AWAITING = SearchAttributeKey.for_keyword("Awaiting")
 OUTCOME = SearchAttributeKey.for_keyword("Outcome")
-"""How a call, a batch or a task ended. The only one that we can do without: workers set it where the server has it."""
+"""How a call, a batch or a task ended. The only optional attribute: workers set it if the server has it."""
 SEARCH_ATTRIBUTES = (TOOL_ID, CALLER, TASK_TYPE, CHAT_ID, GROUP_ID, AWAITING, OUTCOME)
 
 
 NO_SLOT = "no_slot"
-"""Error type of an attempt that did not get one of the tool's own slots in time; nothing was sent."""
+"""Error type of an attempt that did not get one of the tool's own slots in time. Nothing was sent."""
 
 
 def coding_id(task_id: str) -> str:
@@ -147,7 +147,7 @@ def session_workflow(group_id: str, session_id: str) -> str:
 
 
 def searchable(text: str) -> str:
-    """As much of it as a search attribute takes: 2,048 bytes as JSON, in which a character may take 12."""
+    """The text, cut to the limit of a search attribute: 2,048 bytes of JSON, with up to 12 for a character."""
     return text[:160]
 
 

@@ -7,9 +7,10 @@ import asyncio
 
 import nexusrpc
 from temporalio import workflow
-from temporalio.exceptions import CancelledError, NexusOperationError
+from temporalio.exceptions import NexusOperationError
 
 from toolagent.client import names
+from toolagent.client.child import ended_outside
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.http import BriefMatches
@@ -23,10 +24,10 @@ __all__ = ["NexusCalls", "ToolAgentService"]
 
 @nexusrpc.service
 class ToolAgentService:
-    """Calls, batches and tasks are workflows of the service: they may take as long as they need, and cancelling them is cancelling those.
+    """Calls, batches and tasks are workflows of the service, without a time limit here. Cancelling an operation cancels its workflow.
 
-    What a tool or its caller got wrong is in the result. An operation fails with `NOT_FOUND` for a tool that is not there, and with
-    `BAD_REQUEST` for an input that is none.
+    Errors of the tool or its caller are in the result. An operation fails with `NOT_FOUND` if there is no such tool, and with `BAD_REQUEST`
+    if its input is not valid.
     """
 
     run_tool: nexusrpc.Operation[ToolCall, ToolResult]
@@ -61,18 +62,13 @@ class NexusCalls:
         except NexusOperationError as error:
             result = failed("", call.tool_id, _error_of(error), workflow.now())
         if task and task.cancelling() > asked_before:
-            # The call ended in its own good order; the wish that we end must not be lost over it.
+            # The call ended by itself, but our own cancellation must not get lost.
             raise asyncio.CancelledError
         return result
 
 
 def _error_of(error: NexusOperationError) -> ToolError:
-    if isinstance(error.cause, CancelledError):
-        return ToolError(type=ErrorType.CANCELLED, message="The call was cancelled.")
     if isinstance(error.cause, nexusrpc.HandlerError):
-        return ToolError(type=_TYPES.get(error.cause.type, ErrorType.UNAVAILABLE), message=str(error.cause))
-    message = f"The call was ended from outside before it was settled: {error.cause}."
-    return ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
-
-
-_TYPES = {nexusrpc.HandlerErrorType.BAD_REQUEST: ErrorType.VALIDATION_ERROR}
+        is_bad = error.cause.type is nexusrpc.HandlerErrorType.BAD_REQUEST
+        return ToolError(type=ErrorType.VALIDATION_ERROR if is_bad else ErrorType.UNAVAILABLE, message=str(error.cause))
+    return ended_outside(error.cause)

@@ -1,4 +1,4 @@
-"""Patience with a Temporal server that is down; waiting for a healthy one does not count."""
+"""Waiting for a Temporal server that is down, for a limited time. Waiting for a healthy one does not count."""
 
 import asyncio
 import time
@@ -17,7 +17,7 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 _DESCRIBE_TIMEOUT = timedelta(seconds=5)
 _HEALTHY_S = 15.0
-"""An attempt that lasted longer than the SDK's own retries (10 s) had an answering server for at least a part of it."""
+"""The SDK retries for 10 s. If an attempt lasted longer than this, the server answered for at least a part of it."""
 
 
 _AWAY = (
@@ -36,7 +36,7 @@ class SilenceError(Exception):
 
 
 class _Silence:
-    """The begin of the current silence, for one waiting caller."""
+    """When the current silence of the server began, for one waiting caller."""
 
     def __init__(self, patience_s: float, clock: Clock) -> None:
         self._patience_s = patience_s
@@ -77,18 +77,18 @@ def is_away(error: BaseException) -> bool:
 
 @contextmanager
 def reached(failure: Callable[[str], Exception]) -> Generator[None]:
-    """Raises `failure` of the beginning of a sentence that says so, when Temporal cannot be reached."""
+    """Raises `failure`, given the reason as a sentence, if Temporal cannot be reached."""
     try:
         yield
     except RPCError as error:
         if not is_away(error):
             raise
-        raise failure(f"Temporal does not answer ({error.status.name})") from error
+        raise failure(f"Temporal does not answer ({error.status.name}).") from error
 
 
 @contextmanager
 def if_known() -> Generator[None]:
-    """The block ends where Temporal does not know the workflow that is asked."""
+    """Leaves the block if Temporal does not know the workflow."""
     try:
         yield
     except RPCError as error:
@@ -104,7 +104,7 @@ async def described(handle: WorkflowHandle[Any, Any]) -> WorkflowExecutionDescri
 
 
 async def queried(handle: WorkflowHandle[Any, Any], query: str, result_type: type[T] | None, within: timedelta) -> T:
-    """What a workflow answers to a query. Raises RPCError, `within` that time: the SDK's bound is of one attempt, and it makes several."""
+    """The answer to a query. Raises RPCError `within` this time: the SDK's own bound is for one attempt, and it makes several."""
     try:
         async with asyncio.timeout(within.total_seconds()):
             answer: T = await handle.query(query, result_type=result_type, rpc_timeout=within)
@@ -115,7 +115,7 @@ async def queried(handle: WorkflowHandle[Any, Any], query: str, result_type: typ
 
 @contextmanager
 def starting(operation: WithStartWorkflowOperation[Any, Any]) -> Generator[None]:
-    """An update with a start. The SDK keeps its failure for the handle of the start too, and complains if nobody asks for that."""
+    """Wraps an update with a start. The SDK also keeps its failure in the handle of the start, and logs it if nothing reads that."""
     try:
         yield
     except BaseException:

@@ -13,12 +13,12 @@ PASSED_THROUGH = ("pydantic", "pydantic_core", "annotated_types", "toolagent.con
 
 
 def sandboxed_runner(*more: str) -> SandboxedWorkflowRunner:
-    """The workflow sandbox; only pydantic, the contracts and `more` pass through, so it still checks `toolagent.core`."""
+    """The workflow sandbox. Only pydantic, the contracts and `more` pass through, so it still checks `toolagent.core`."""
     return SandboxedWorkflowRunner(restrictions=SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH, *more))
 
 
 class ToolAgentPlugin(SimplePlugin):
-    """Give it to `Client.connect`; workers and replayers of that client use it too."""
+    """Give it to `Client.connect`. Workers and replayers of that client use it too."""
 
     def __init__(self, workflow_runner: WorkflowRunner | None = None) -> None:
         super().__init__(

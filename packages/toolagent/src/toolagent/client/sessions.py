@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeAlias, TypeVar
 
@@ -26,29 +26,28 @@ T = TypeVar("T", bound=Contract)
 Asked: TypeAlias = Callable[[], Awaitable[bool]]
 
 _LOOK = timedelta(seconds=2)
-"""So long a worker may take to say how a session is; without one the server would let a query wait on."""
+"""How long a worker may take to answer a query about a session. Without a worker, the server would let the query wait."""
 _ASKED, _DRAINS_S = 40, 0.1
-"""How often a session is asked while it goes on as a new run of its workflow, and the pause between."""
+"""How often a session is asked while its workflow continues as a new run, and the pause between, in seconds."""
 _RENEWED_S = 1.0
 """The shortest pause between renewals of a lease."""
 
-_NOT_ON = "The session has not gone on in a new run."
-
 
 class Sessions:
-    """Every method raises SessionUnreachableError; what waits for a provider waits as long as that takes,
-    while a worker is there.
+    """The methods of `ToolAgentClient` for sessions. All raise SessionUnreachableError.
+
+    A call that waits for a provider waits without a time limit while a worker is there.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     async def open(self, request: OpenSession, *, again: bool = False, is_gone: Asked | None = None) -> SessionView:
-        """The session once it is launched, or could not be. The same id again is the same session.
+        """The session once its launch has succeeded or failed. The same id again is the same session.
 
-        Its lease, where it has one, is renewed as long as this waits, unless whoever waits for it `is_gone`.
+        While this waits, it renews the lease of the session, if any, unless the caller that waits `is_gone`.
 
-        Raises SessionRefusedError; `again` begins one with this id anew where it has ended.
+        `again`: if the session with this id has ended, begin a new one. Raises SessionRefusedError.
         """
         life: dict[str, JsonValue] = {"request": request.model_dump(mode="json", exclude_defaults=True)}
         renewals = asyncio.create_task(self._renewed(request, is_gone))
@@ -58,7 +57,7 @@ class Sessions:
             renewals.cancel()
 
     async def stop_left(self, group_id: str, session_id: str, life: dict[str, JsonValue]) -> SessionView:
-        """As `stop`, of a session whose workflow somebody has ended: it goes on with `life`. Raises SessionRefusedError."""
+        """Stop a session whose workflow was ended from outside: a new run continues with `life`. Raises SessionRefusedError."""
         return await self._begun(group_id, session_id, life, names.STOP_SESSION, again=True)
 
     async def run(self, group_id: str, session_id: str, run: SessionRun) -> ToolResult:
@@ -66,16 +65,16 @@ class Sessions:
         return await self._updated(group_id, session_id, names.RUN_IN_SESSION, run, ToolResult)
 
     async def stop(self, group_id: str, session_id: str) -> SessionView:
-        """The session once it has stopped, or still stopping where the provider takes long. Raises SessionRefusedError."""
+        """The session once it has stopped, or still stopping if the provider takes long. Raises SessionRefusedError."""
         return await self._updated(group_id, session_id, names.STOP_SESSION, None, SessionView)
 
     async def renew(self, group_id: str, session_id: str) -> SessionView:
-        """The session, its lease begun anew. Raises SessionRefusedError."""
+        """The session, with its lease renewed. Raises SessionRefusedError."""
         return await self._updated(group_id, session_id, names.RENEW_SESSION, None, SessionView)
 
     async def view(self, group_id: str, session_id: str) -> SessionView | None:
-        """The session as it is; None when Temporal does not know it."""
-        with _reached(), if_known():
+        """The current state of the session; None if Temporal does not know it."""
+        with reached(SessionUnreachableError), if_known():
             return await queried(self._handle(group_id, session_id), names.SESSION, SessionView, _LOOK)
         return None
 
@@ -88,7 +87,7 @@ class Sessions:
                 await self.renew(request.group.group_id, request.session_id)
 
     async def _begun(self, group_id: str, session_id: str, life: dict[str, JsonValue], update: str, *, again: bool) -> SessionView:
-        for _ in range(_ASKED):
+        async def ask() -> SessionView:
             start: WithStartWorkflowOperation[Any, Any] = WithStartWorkflowOperation(
                 names.TOOL_GROUP,
                 life,
@@ -98,55 +97,50 @@ class Sessions:
                 id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
                 static_summary=group_id,
             )
-            try:
-                with _reached(), starting(start):
-                    asked = self._client.execute_update_with_start_workflow(update, start_workflow_operation=start, result_type=SessionView)
-                    return await attended(asked, self._handle(group_id, session_id), names.SESSION, _unreachable)
-            except WorkflowAlreadyStartedError as error:
-                raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended.") from error
-            except WorkflowUpdateFailedError as error:
-                if not _drains(error):
-                    raise _refused(error) from error
-            await asyncio.sleep(_DRAINS_S)
-        raise SessionUnreachableError(_NOT_ON)
+            with starting(start):
+                asked = self._client.execute_update_with_start_workflow(update, start_workflow_operation=start, result_type=SessionView)
+                return await attended(asked, self._handle(group_id, session_id), names.SESSION, SessionUnreachableError)
+
+        try:
+            return await _answer(ask)
+        except WorkflowAlreadyStartedError as error:
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended.") from error
 
     async def _updated(self, group_id: str, session_id: str, update: str, argument: Contract | None, result_type: type[T]) -> T:
-        for _ in range(_ASKED):
-            try:
-                with _reached():
-                    handle = self._handle(group_id, session_id)
-                    asked = handle.execute_update(update, argument, result_type=result_type)
-                    return await attended(asked, handle, names.SESSION, _unreachable)
-            except WorkflowUpdateFailedError as error:
-                if not _drains(error):
-                    raise _refused(error) from error
-            except RPCError as error:
-                # Also of a workflow that has ended.
-                if error.status is not RPCStatusCode.NOT_FOUND:
-                    raise
-                raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended, or never was.") from error
-            await asyncio.sleep(_DRAINS_S)
-        raise SessionUnreachableError(_NOT_ON)
+        handle = self._handle(group_id, session_id)
+
+        def ask() -> Awaitable[T]:
+            asked = handle.execute_update(update, argument, result_type=result_type)
+            return attended(asked, handle, names.SESSION, SessionUnreachableError)
+
+        try:
+            return await _answer(ask)
+        except RPCError as error:
+            # Temporal says the same of a workflow that has ended.
+            if error.status is not RPCStatusCode.NOT_FOUND:
+                raise
+            raise SessionRefusedError(names.SESSION_OVER, f"Session {session_id} has ended, or never was.") from error
 
     def _handle(self, group_id: str, session_id: str) -> WorkflowHandle[object, object]:
         return self._client.get_workflow_handle(names.session_workflow(group_id, session_id))
 
 
-def _drains(error: WorkflowUpdateFailedError) -> bool:
-    return isinstance(error.cause, ApplicationError) and error.cause.type == names.SESSION_DRAINS
+async def _answer(ask: Callable[[], Awaitable[T]]) -> T:
+    """The answer of the session. While its workflow continues as a new run, it is asked again."""
+    for _ in range(_ASKED):
+        try:
+            with reached(SessionUnreachableError):
+                return await ask()
+        except WorkflowUpdateFailedError as error:
+            if not (isinstance(error.cause, ApplicationError) and error.cause.type == names.SESSION_DRAINS):
+                raise _refused(error) from error
+        await asyncio.sleep(_DRAINS_S)
+    raise SessionUnreachableError("The session has not gone on in a new run.")
 
 
 def _refused(error: WorkflowUpdateFailedError) -> SessionRefusedError:
-    """Raises the error itself where the session has said nothing."""
+    """Raises the error itself if it is not one of the session."""
     cause = error.cause
     if not isinstance(cause, ApplicationError):
         raise error
     return SessionRefusedError(cause.type or ErrorType.EXECUTION_ERROR.value, cause.message)
-
-
-def _reached() -> AbstractContextManager[None]:
-    return reached(_unreachable)
-
-
-def _unreachable(reason: str) -> SessionUnreachableError:
-    return SessionUnreachableError(f"{reason}.")

@@ -19,11 +19,11 @@ _AT_ONCE = 16
 _log = logging.getLogger(__name__)
 
 OnResult = Callable[[ToolResult], Awaitable[None] | None]
-"""Told each result; may be a coroutine function."""
+"""Gets each result. May be a coroutine function."""
 
 
 class RunsCalls(Protocol):
-    """What a sub-agent needs: `ToolAgentClient`, `HttpCalls` over HTTP, or `ChildCalls` inside a workflow."""
+    """Makes calls: `ToolAgentClient`, `HttpCalls` over HTTP, or `ChildCalls` inside a workflow."""
 
     async def run(self, call: ToolCall) -> ToolResult: ...
 
@@ -63,7 +63,7 @@ class ToolSubAgent:
         caller: Caller | None = None,
         on_result_callback: OnResult | None = None,
     ) -> None:
-        """`caller` is the caller of the calls; without it the parent, or else the sub-agent itself."""
+        """`caller` is the caller of the calls; by default the parent, or else the sub-agent itself."""
         kind = "conversation_agent" if parent_agent_id else "direct"
         self.agent_id = agent_id
         self._calls = calls

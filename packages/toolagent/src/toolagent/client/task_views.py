@@ -1,4 +1,4 @@
-"""A workflow on Temporal, shown as a task."""
+"""Views of workflows on Temporal as tasks."""
 
 from collections.abc import Sequence
 
@@ -27,7 +27,7 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
     status = _STATES.get(description.status, TaskState.FAILED) if description.status else TaskState.PENDING
     progress: str | None = None
     for activity in description.raw_description.pending_activities:
-        # A workflow that was terminated keeps its pending activities.
+        # A terminated workflow keeps its pending activities.
         if status is TaskState.RUNNING and _is_untried(activity):
             status = TaskState.PENDING
         progress = await _text(activity.heartbeat_details.payloads, converter) or progress
@@ -44,7 +44,7 @@ async def view_of(description: WorkflowExecutionDescription, converter: DataConv
 
 
 def delivery_of(description: WorkflowExecutionDescription, event_id: str) -> CallbackView:
-    """State of a delivery that has not been recorded yet."""
+    """The state of a delivery that is not recorded yet."""
     view = CallbackView(state=CallbackState.PENDING, event_id=event_id)
     for activity in description.raw_description.pending_activities:
         view = view.model_copy(update={"attempts": activity.attempt, "reason": activity.last_failure.message})
@@ -52,7 +52,7 @@ def delivery_of(description: WorkflowExecutionDescription, event_id: str) -> Cal
 
 
 def _is_untried(activity: PendingActivityInfo) -> bool:
-    """Whether no attempt has begun it. An attempt that found no free slot of the tool began nothing."""
+    """Whether no attempt has begun. An attempt without a free slot of the tool does not count."""
     waited = activity.last_failure.application_failure_info.type == names.NO_SLOT
     return activity.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and (activity.attempt <= 1 or waited)
 

@@ -7,14 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 from temporalio.common import Priority, WorkflowIDReusePolicy
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, ApplicationError, WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from toolagent.client import names
-from toolagent.client.batches import Batches
+from toolagent.client.batches import Batches, pending
 from toolagent.client.call_ids import new_call_id
 from toolagent.client.chats import Chats
-from toolagent.client.child import found_by, memo_of
+from toolagent.client.child import ended_outside, found_by, memo_of
 from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.making import Making
@@ -36,7 +36,7 @@ START_TIMEOUT = timedelta(seconds=5)
 CONTROL_TIMEOUT = timedelta(minutes=15)
 
 _ATTEMPTS = 5
-"""How often an id that has become free is tried for, when others who try are quicker each time."""
+"""How often a freed id is tried, if another caller is quicker each time."""
 
 
 class ToolAgentClient:
@@ -76,7 +76,7 @@ class ToolAgentClient:
                 if look.state is LookState.CONFLICT:
                     break
                 if look.state is LookState.FREE:
-                    # What holds the id was itself refused: the record has the call that the id belongs to. Somebody may be quicker.
+                    # The workflow that holds the id was itself refused, so the id is free. Another caller may be quicker.
                     reuse = WorkflowIDReusePolicy.ALLOW_DUPLICATE
                     continue
             return CallHandle(call_id, call.tool_id, calls=self)
@@ -89,23 +89,21 @@ class ToolAgentClient:
     async def result(self, call_id: str, tool_id: str = "") -> ToolResult:
         """Wait for the end of a call.
 
-        Raises AnswerPendingError when Temporal is silent for `patience_s`, or knows no workflow of the call: a front door may have
-        made it in its lane, and is to be asked.
+        Raises AnswerPendingError if Temporal is silent for `patience_s`, or knows no workflow of the call. Then a front door may have made
+        the call in its lane: ask the service.
         """
         try:
             return await patiently(self._handle(call_id).result, is_away, self._patience_s)
         except SilenceError as error:
             message = f"Temporal has been away for {self._patience_s:g} s; the call goes on when it is back. Ask for it by its id."
-            raise AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, message)) from error
+            raise pending(call_id, message, tool_id) from error
         except WorkflowFailureError as error:
-            return _result_of_failure(call_id, tool_id, error)
+            return failed(call_id, tool_id, ended_outside(error.cause), datetime.now(UTC))
         except RPCError as error:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 raise
-            message = (
-                f"Temporal knows no workflow of {call_id}. If it was made in a lane, the service has its result: GET /tasks/{call_id}."
-            )
-            raise AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, message)) from error
+            message = f"Temporal has no workflow {call_id}. If it was made in a lane, the service has its result: GET /tasks/{call_id}."
+            raise pending(call_id, message, tool_id) from error
 
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
         """State of a call; None when Temporal does not know it. Raises AnswerPendingError.
@@ -118,7 +116,7 @@ class ToolAgentClient:
         if description is None:
             return None
         if call_id_of_workflow(description.id, description.raw_description.workflow_execution_info.first_run_id) != call_id:
-            return None  # its owner has used the id again, for another call
+            return None  # the id was used again, for another call
         view = (await view_of(description, self._client.data_converter)).model_copy(update={"task_id": call_id})
         if view.ended_at is None:
             return view
@@ -128,7 +126,7 @@ class ToolAgentClient:
         return view.model_copy(update={"result": result, "status": task_state_of(result)})
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:
-        """Cancel a call; False when Temporal does not know it. An ended call stays as it is. Raises AnswerPendingError."""
+        """Cancel a call; False if Temporal does not know it. An ended call stays unchanged. Raises AnswerPendingError."""
         if workflow_id is not None and await self.task(call_id, workflow_id) is None:
             return False
         with _reached(call_id), if_known():
@@ -144,19 +142,19 @@ class ToolAgentClient:
         return delivery_of(description, event_id) if description else None
 
     async def look(self, call: ToolCall, call_id: str) -> CallLook:
-        """What became of a call under this id. Raises AnswerPendingError."""
+        """The state of the call under this id. Raises AnswerPendingError."""
         with _reached(call_id):
             description = await described(self._handle(call_id))
         if description is None:
             return CallLook(state=LookState.FREE)
-        # Whoever started it without our memo said nothing that we could compare.
+        # A workflow without our memo has nothing to compare.
         is_same = await description.memo_value(names.FINGERPRINT, "", type_hint=str) == fingerprint(call)
         if description.close_time is None:
             return CallLook(state=LookState.RUNNING if is_same else LookState.CONFLICT)
         result = await self.result(call_id, call.tool_id)
         if is_same and reason_of(result) != NOT_ADMITTED:
             return CallLook(state=LookState.ENDED, status=result.status, error_type=result.error_type, reason=reason_of(result))
-        # What holds the id was itself refused: the record has the call that the id belongs to, if there is one.
+        # If the workflow that holds the id was itself refused, the record has the call that the id belongs to, if there is one.
         was_refused = reason_of(result) in {IDEMPOTENCY_CONFLICT, NOT_ADMITTED}
         return CallLook(state=LookState.FREE if was_refused else LookState.CONFLICT)
 
@@ -180,7 +178,7 @@ class ToolAgentClient:
         """Start, stop or destroy a tool on its host and wait until that is done. Raises ControlFailedError."""
         control_id = f"control-{uuid.uuid4().hex[:8]}"
         try:
-            with reached(lambda reason: ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=f"{reason}."))):
+            with reached(lambda reason: ControlFailedError(ToolError(type=ErrorType.UNAVAILABLE, message=reason))):
                 return await self._client.execute_workflow(
                     names.CONTROL_TOOL,
                     control,
@@ -198,7 +196,10 @@ class ToolAgentClient:
         return self._client.get_workflow_handle(call_id, result_type=ToolResult)
 
     async def _start(self, call: ToolCall, call_id: str, reuse: WorkflowIDReusePolicy, *, is_new: bool) -> None:
-        with _reached(call_id, call.tool_id, "; whether the call was taken can be asked for by its id."), _taken(call_id, call.tool_id):
+        def unanswered(reason: str) -> AnswerPendingError:
+            return pending(call_id, f"{reason} Ask by its id whether the call was accepted.", call.tool_id)
+
+        with reached(unanswered), _taken(call_id, call.tool_id):
             await self._client.start_workflow(
                 names.INVOKE_TOOL,
                 call,
@@ -214,13 +215,13 @@ class ToolAgentClient:
             )
 
 
-def _reached(call_id: str, tool_id: str = "", more: str = ".") -> AbstractContextManager[None]:
-    return reached(lambda reason: AnswerPendingError(_failed(call_id, tool_id, ErrorType.UNAVAILABLE, f"{reason}{more}")))
+def _reached(call_id: str) -> AbstractContextManager[None]:
+    return reached(lambda reason: pending(call_id, reason))
 
 
 @contextmanager
 def _taken(call_id: str, tool_id: str) -> Generator[None]:
-    """Raises CallRefusedError for a call that Temporal takes as little later: it is larger than that server allows, for example."""
+    """Raises CallRefusedError for a call that Temporal never accepts: larger than the server allows, for example."""
     try:
         yield
     except RPCError as error:
@@ -229,19 +230,6 @@ def _taken(call_id: str, tool_id: str) -> Generator[None]:
         said = f"Temporal does not take this call: {error.message}"
         wrong = ToolError(type=ErrorType.VALIDATION_ERROR, message=said, details={"sent": False})
         raise CallRefusedError(failed(call_id, tool_id, wrong, datetime.now(UTC))) from error
-
-
-def _failed(call_id: str, tool_id: str, error_type: ErrorType, message: str) -> ToolResult:
-    return failed(call_id, tool_id, ToolError(type=error_type, message=message), datetime.now(UTC))
-
-
-def _result_of_failure(call_id: str, tool_id: str, error: WorkflowFailureError) -> ToolResult:
-    """A workflow that was ended from outside (terminated, timed out) could not settle; its outcome is unknown."""
-    if isinstance(error.cause, CancelledError):
-        return _failed(call_id, tool_id, ErrorType.CANCELLED, "The call was cancelled.")
-    message = f"The call was ended from outside before it was settled: {error.cause}."
-    details = ToolError(type=ErrorType.EXECUTION_ERROR, message=message, details={"outcome": "unknown"})
-    return failed(call_id, tool_id, details, datetime.now(UTC))
 
 
 def _error_of_control(error: WorkflowFailureError) -> ToolError:

@@ -1,4 +1,4 @@
-"""Updates of workflows: waited for as long as a worker has the workflow, however long that is, and not without one."""
+"""Waiting for an update of a workflow: as long as a worker serves the workflow, and no longer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,15 +15,15 @@ __all__ = ["attended"]
 T = TypeVar("T")
 
 LOOK_S, ANSWER_S = 15.0, 7.5
-"""Between looks, and how long one takes at most. Two in a row without an answer are the end: within 45 s."""
+"""Seconds between two looks, and the longest time for one. After two without an answer the wait ends, within 45 s."""
 
 _LOOKS = 2
 
 
 async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], query: str, failure: Callable[[str], Exception]) -> T:
-    """The outcome of an update. Where the workflow answers neither it nor the query, raises `failure`, which is given the reason.
+    """The outcome of an update. Raises `failure`, given the reason, if the workflow answers neither the update nor the query.
 
-    The SDK by itself asks for ever while the server says in time that nothing has happened yet.
+    By itself, the SDK would ask forever while the server answers in time that there is no outcome yet.
     """
     bound, task = asyncio.timeout(None), asyncio.current_task()
     cancels = task.cancelling() if task is not None else 0
@@ -35,12 +35,12 @@ async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], que
             finally:
                 looks.cancel()
     except (WorkflowUpdateRPCTimeoutOrCancelledError, TimeoutError) as error:
-        # The SDK says the same of a time-out and of both who may have cancelled it.
+        # The SDK raises the same error for a time-out, for our cancellation and for that of our caller.
         if task is not None and task.cancelling() > cancels:
             raise asyncio.CancelledError from error
         if bound.expired():
-            raise failure("Nothing answers for it: no worker has it, or Temporal stands still. What was asked may yet be done") from error
-        raise failure("Temporal did not answer in time") from error
+            raise failure("Nothing answers for it: no worker has it, or Temporal stands still. What was asked may yet be done.") from error
+        raise failure("Temporal did not answer in time.") from error
 
 
 async def _end_when_deserted(bound: asyncio.Timeout, workflow: WorkflowHandle[Any, Any], query: str) -> None:
@@ -52,13 +52,13 @@ async def _end_when_deserted(bound: asyncio.Timeout, workflow: WorkflowHandle[An
 
 
 async def _is_attended(workflow: WorkflowHandle[Any, Any], query: str) -> bool:
-    """Whether a worker answers for the workflow, or the update itself will tell that there is none any more."""
+    """Whether a worker answers for the workflow. True if the workflow is gone, because the update itself then fails."""
     try:
         await queried(workflow, query, None, timedelta(seconds=ANSWER_S))
     except WorkflowQueryFailedError:
         return True
     except RPCError as error:
         return error.status is RPCStatusCode.NOT_FOUND
-    except Exception:  # noqa: BLE001 - whatever it is, who waits must not do so for ever
+    except Exception:  # noqa: BLE001 - whatever it is, the caller must not wait forever
         return False
     return True

@@ -1,8 +1,6 @@
-"""What an agent asks for in its own words, and what it is told."""
+"""Actions that agents write as text, and their answers."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from toolagent.contracts.contract import Contract
 
@@ -10,17 +8,19 @@ __all__ = ["ActionAnswer", "Observation"]
 
 
 class Observation(Contract):
-    """How the action ended, for a model to read. `tool_id` is empty when none was named."""
+    """How the action ended, for a model. `tool_id` is empty if the action names none."""
 
     tool_id: str
     status: Literal["success", "error"]
     content: str
-    note: Annotated[str, Field(description="What else is to be known: actions in the same text that were not called.")] = ""
+    note: str = ""
+    """Further information: actions in the same text that were not called."""
 
 
 class ActionAnswer(Contract):
-    """The observation, and the text around the block. `call_id` is empty when nothing was called."""
+    """The observation, and the text around the block. `call_id` is empty if nothing was called."""
 
-    response_text: Annotated[str, Field(description="What stood before and after the first `<ACTION>` block.")]
+    response_text: str
+    """The text before and after the first `<ACTION>` block."""
     observation: Observation
     call_id: str = ""

@@ -1,4 +1,4 @@
-"""What an agent that says in plain words what it needs is answered."""
+"""Answers to agents that describe their need in plain words."""
 
 from typing import Annotated, Literal
 
@@ -25,13 +25,13 @@ __all__ = [
 
 
 class UsageExample(Contract):
-    """Params of a call, ready to be changed: the tool's first example, or made-up values for what it requires."""
+    """Params of a call as a template: the tool's first example, or made-up values for its required params."""
 
     params: dict[str, JsonValue]
 
 
 class SuggestedTool(Contract):
-    """A tool, and why it is named."""
+    """A suggested tool, with the reason."""
 
     tool_id: ToolId
     name: str
@@ -40,7 +40,7 @@ class SuggestedTool(Contract):
 
 
 class SolutionStep(Contract):
-    """One call. A param `<from_step_1>` is what that step `returns`."""
+    """One call. A param `<from_step_1>` stands for what that step `returns`."""
 
     step: int
     action: str
@@ -50,17 +50,18 @@ class SolutionStep(Contract):
 
 
 class CompositeWorkflow(Contract):
-    """Tools of a group, called in this order. With `session` a session of the group does so, and always stops what it launched."""
+    """Tools of a group, called in this order. With `session`, a session of the group calls them, and always stops what it launched."""
 
     type: Literal["composite_workflow"] = "composite_workflow"
     group_id: GroupId
     base_tools: tuple[ToolId, ...]
     steps: tuple[SolutionStep, ...]
-    session: Annotated[str | None, Field(description="The request that opens a session; null for a group without a lifecycle.")] = None
+    session: str | None = None
+    """The request that opens a session; null for a group without a lifecycle."""
 
 
 class SingleCall(Contract):
-    """One tool does it: the body of `POST /select_tool`."""
+    """One call is enough: the body of `POST /select_tool`."""
 
     type: Literal["single_call"] = "single_call"
     tool_id: ToolId
@@ -68,7 +69,7 @@ class SingleCall(Contract):
 
 
 class Proposal(Contract):
-    """A request that the agent may send itself."""
+    """A request that the agent can send itself."""
 
     type: Literal["proposal"] = "proposal"
     method: str
@@ -106,14 +107,16 @@ Solution = Annotated[
 
 
 class AgentAnswer(Contract):
-    """The answer to one message. `status`, `tracking` and `estimated_time` are of the task `task_id`; null where there is none."""
+    """The answer to one message. `status`, `tracking` and `estimated_time` describe the task `task_id`; null without a task."""
 
     reply: str
-    tools: Annotated[tuple[SuggestedTool, ...], Field(description="The best first.")] = ()
+    tools: tuple[SuggestedTool, ...] = ()
+    """The best first."""
     solution: Solution | None = None
     task_id: str | None = None
     status: TaskState | None = None
     tracking: str | None = None
     estimated_time: str | None = None
     next_steps: tuple[str, ...] = ()
-    answered_by: Annotated[Literal["rules", "model"], Field(description="`rules`: recognised words, without a model.")] = "rules"
+    answered_by: Literal["rules", "model"] = "rules"
+    """`rules`: recognised words, without a model."""

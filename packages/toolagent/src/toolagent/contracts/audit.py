@@ -1,9 +1,9 @@
-"""What a sandboxed program did, for those who have to look into it later."""
+"""The audit log: what sandboxed programs did."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.calls import Caller, ErrorType
 from toolagent.contracts.contract import Contract
@@ -13,10 +13,11 @@ __all__ = ["AuditEntry", "AuditPage"]
 
 
 class AuditEntry(Contract):
-    """One run. Parameters and command come masked and cut; `at` is when it began, `duration_s` is in seconds."""
+    """One run. Parameters and command are masked and cut; `at` is its start, `duration_s` is in seconds."""
 
     at: datetime
-    action: Annotated[Literal["call", "start", "build"], Field(description="A call, the start of a tool that stays, or an environment.")]
+    action: Literal["call", "start", "build"]
+    """A call, the start of a tool that stays up, or the build of an environment."""
     tool_id: str
     version: str = ""
     call_id: str = ""
@@ -25,20 +26,25 @@ class AuditEntry(Contract):
     params: dict[str, JsonValue] = {}
     command: tuple[str, ...] = ()
     sandbox: SandboxAccount | None = None
-    installs: Annotated[tuple[str, ...], Field(description="What was installed for it, as `name==version` or the lock's name.")] = ()
-    advisories: Annotated[tuple[str, ...], Field(description="Known vulnerabilities of what it depends on.")] = ()
-    refusals: Annotated[tuple[str, ...], Field(description="What the proxy did not let through, as `host:port: reason`.")] = ()
-    truncated: Annotated[tuple[str, ...], Field(description="Outputs that were cut: `stdout`, `stderr`.")] = ()
+    installs: tuple[str, ...] = ()
+    """Packages that were installed for it, as `name==version`, or the name of the lock."""
+    advisories: tuple[str, ...] = ()
+    """Known vulnerabilities of its dependencies."""
+    refusals: tuple[str, ...] = ()
+    """Connections that the proxy refused, as `host:port: reason`."""
+    truncated: tuple[str, ...] = ()
+    """Outputs that were cut: `stdout`, `stderr`."""
     duration_s: float = 0.0
-    outcome: Annotated[str, Field(description="`success`, `error`, `cancelled` or `timeout`.")] = "success"
+    outcome: str = "success"
+    """`success`, `error`, `cancelled` or `timeout`."""
     error_type: ErrorType | None = None
     message: str = ""
 
 
 class AuditPage(Contract):
-    """The newest entries first, of the host that answers.
+    """Entries of the host that answers, the newest first.
 
-    `more`: there are older ones that were not looked at. `unreadable`: lines of the log that are none of ours, or were torn by a crash.
+    `more`: older entries were not read. `unreadable`: lines of the log that are not entries, or were cut off by a crash.
     """
 
     entries: tuple[AuditEntry, ...]

@@ -1,4 +1,4 @@
-"""Where a tool runs, in one of three words."""
+"""Where a tool runs."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ __all__ = ["BackendRuntime"]
 
 
 class BackendRuntime(StrEnum):
-    """A source in one of three words."""
+    """Where a tool runs: on this machine, in a container, or elsewhere."""
 
     LOCAL = "local"
     DOCKER = "docker"

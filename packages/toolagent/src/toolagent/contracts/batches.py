@@ -1,4 +1,4 @@
-"""Many calls as one durable thing, and how each of them ended."""
+"""Batches: many calls as one durable job."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -27,19 +27,23 @@ MAX_BATCH_CALLS = 100
 
 
 class ToolBatch(Contract):
-    """What `RunTools` takes. The `mode` of a single call means nothing here."""
+    """The input of `RunTools`. The `mode` of single calls is ignored."""
 
     calls: Annotated[tuple[ToolCall, ...], Field(min_length=1, max_length=MAX_BATCH_CALLS)]
-    ordered: Annotated[bool, Field(description="One after the other, in this order; else in parallel.")] = False
-    stop_on_error: Annotated[bool, Field(description="After a failure no further call is begun; those are `cancelled`, `skipped`.")] = False
+    ordered: bool = False
+    """Make the calls one after the other, in this order; otherwise in parallel."""
+    stop_on_error: bool = False
+    """After a failure, start no further call. Those end as `cancelled`, with the reason `skipped`."""
     mode: CallMode = CallMode.SYNC
     idempotency_key: IdempotencyKey | None = None
-    caller: Annotated[Caller, Field(description="Owns the key, and is the caller of every call that names none.")] = Caller()
-    callback_url: Annotated[CallbackUrl | None, Field(description="Where ids and states are posted when all calls have ended.")] = None
+    caller: Caller = Caller()
+    """Owns the key, and is the caller of every call without one."""
+    callback_url: CallbackUrl | None = None
+    """URL to which ids and states are posted when all calls have ended."""
 
 
 class BatchedState(StrEnum):
-    """Where one call of a batch is. `skipped`: it was never begun, because the batch stopped before."""
+    """The state of one call of a batch. `skipped`: it was never started, because the batch stopped before."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -50,7 +54,7 @@ class BatchedState(StrEnum):
 
 
 class BatchedCall(Contract):
-    """One call of a batch, without its output: `/tasks/{call_id}` has that. `reason` refines `error_type` where it has several."""
+    """One call of a batch, without its output, which `/tasks/{call_id}` has. `reason` refines `error_type`."""
 
     call_id: str
     tool_id: str
@@ -60,10 +64,10 @@ class BatchedCall(Contract):
 
 
 class BatchEnd(Contract):
-    """What `RunTools` answers: ids and states, for a hundred outputs do not fit into one message of Temporal.
+    """The result of `RunTools`: ids and states, because a hundred outputs do not fit into one message of Temporal.
 
-    `error` is there when the batch has no ordinary end: the input was no batch (then there are no calls), or it was ended from outside
-    (then the calls are as the batch last knew them, and end by themselves; there are none when no worker could say).
+    `error` is set if the batch has no regular end. Either the input was not valid (then there are no calls), or it was ended from outside
+    (then the calls are as last known, and end by themselves; there are none if no worker answered).
     """
 
     batch_id: str
@@ -78,13 +82,15 @@ class BatchResult(Contract):
     batch_id: str
     total: int
     succeeded: int
-    failed: Annotated[int, Field(description="Also those that were cancelled or skipped.")]
-    cancelled: Annotated[bool, Field(description="The batch itself was cancelled.")] = False
+    failed: int
+    """Also those that were cancelled or skipped."""
+    cancelled: bool = False
+    """The batch itself was cancelled."""
     results: tuple[ToolResult, ...]
 
 
 class LookRequest(Contract):
-    """Asks after a call that somebody else may have begun under the same id. `waits`: that it runs is no answer."""
+    """Asks for a call that may have been started elsewhere under the same id. `waits`: wait while it runs."""
 
     call: ToolCall
     call_id: str
@@ -92,7 +98,7 @@ class LookRequest(Contract):
 
 
 class LookState(StrEnum):
-    """`free`: what holds the id was refused, or is forgotten, so the call can be begun. `conflict`: another call has the id."""
+    """`free`: the call can be started, because the holder of the id was refused or forgotten. `conflict`: another call has the id."""
 
     FREE = "free"
     RUNNING = "running"
@@ -101,7 +107,7 @@ class LookState(StrEnum):
 
 
 class CallLook(Contract):
-    """What was seen; an ended call comes without its output."""
+    """The state of the call. An ended call comes without its output."""
 
     state: LookState
     status: str = ""

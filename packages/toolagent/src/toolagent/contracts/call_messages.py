@@ -1,11 +1,11 @@
-"""What a call says to its caller while it goes on, and what it asks."""
+"""Messages and questions of a running call to its caller."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 
@@ -24,11 +24,11 @@ ANSWER_OF: dict[Question, Answer] = {
     "sampling/createMessage": "sampling",
     "roots/list": "roots",
 }
-"""Which of a listener's `answers` a question asks for."""
+"""The kind of answer that each question needs, as in a listener's `answers`."""
 
 
 class LogLevel(StrEnum):
-    """Of RFC 5424, the least severe first."""
+    """The levels of RFC 5424, the least severe first."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -40,31 +40,34 @@ class LogLevel(StrEnum):
     EMERGENCY = "emergency"
 
     def reaches(self, least: "LogLevel") -> bool:
-        """Whether a message of this level is heard by who hears `least` and what is more severe."""
+        """Whether this level is at least as severe as `least`."""
         levels = [*LogLevel]
         return levels.index(self) >= levels.index(least)
 
 
 class Listener(Contract):
-    """What a caller can hear and answer while its call goes on."""
+    """Messages that a caller receives, and questions that it answers, while its call runs."""
 
     progress: bool = False
-    log_level: Annotated[LogLevel | None, Field(description="The least severe level that is heard; unset: no log.")] = None
-    answers: Annotated[tuple[Answer, ...], Field(description="The questions that it can answer.")] = ()
-    elicits: Annotated[tuple[Elicitation, ...], Field(description="The modes of elicitation that it can answer.")] = ("form",)
+    log_level: LogLevel | None = None
+    """The least severe level of log messages; unset: no log."""
+    answers: tuple[Answer, ...] = ()
+    """The questions that it can answer."""
+    elicits: tuple[Elicitation, ...] = ("form",)
+    """The modes of elicitation that it can answer."""
 
     def can_answer(self, question: Question, params: Mapping[str, JsonValue]) -> bool:
-        """Whether it answers this question, which is in the form of its method's params."""
+        """Whether the caller answers this question; `params` are those of its method."""
         if ANSWER_OF[question] not in self.answers:
             return False
         return question != "elicitation/create" or params.get("mode", "form") in self.elicits
 
 
 class CallMessage(Contract):
-    """One message of a call. Positions count from 1 in each call.
+    """One message of a call. Positions count from 1.
 
-    The payload of `progress` is `{progress, total, message}`, of `log` `{level, logger, data}`, of `question` `{method, params}`, with a
-    `key` where the tool named it. An answer is `{result}` or `{error: {code, message}}`.
+    The payload of `progress` is `{progress, total, message}`, of `log` `{level, logger, data}`, of `question` `{method, params}`, and a
+    `key` if the tool gave one. An answer is `{result}` or `{error: {code, message}}`.
     """
 
     call_id: str

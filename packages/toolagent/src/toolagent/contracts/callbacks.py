@@ -1,11 +1,11 @@
-"""Telling somebody by HTTP that a call or a batch has ended."""
+"""Callbacks: HTTP requests at the end of a call or a batch."""
 
 import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, JsonValue, WithJsonSchema
+from pydantic import AfterValidator, JsonValue, WithJsonSchema
 
 from toolagent.contracts.contract import Contract
 
@@ -25,11 +25,12 @@ CallbackUrl = Annotated[str, AfterValidator(_web_address), WithJsonSchema({"type
 
 
 class Callback(Contract):
-    """What is to be delivered. `event_id` stays the same however often it is sent."""
+    """A callback to deliver. `event_id` is the same in every attempt."""
 
     task_id: str
     event_id: str
-    type: Annotated[str, Field(description="`call.ended` or `batch.ended`.")]
+    type: str
+    """`call.ended` or `batch.ended`."""
     url: CallbackUrl
     at: datetime
     tool_id: str = ""
@@ -43,7 +44,7 @@ class CallbackState(StrEnum):
 
 
 class CallbackEnd(Contract):
-    """How the delivery ended. `status_code` is the last answer's, if there was one."""
+    """How the delivery ended. `status_code` is that of the last answer, if any."""
 
     state: CallbackState
     attempts: int = 0
@@ -52,7 +53,7 @@ class CallbackEnd(Contract):
 
 
 class CallbackNote(Contract):
-    """What is written down of a delivery that has ended: of the URL only where it leads to, for the rest may hold a secret."""
+    """The record of an ended delivery. It has only the origin of the URL, because the rest may hold a secret."""
 
     task_id: str
     tool_id: str
@@ -62,7 +63,7 @@ class CallbackNote(Contract):
 
 
 class CallbackView(CallbackEnd):
-    """How far a delivery is. `origin` is scheme, host and port of the URL; `reason` why the last attempt failed."""
+    """The state of a delivery. `origin` is scheme, host and port of the URL; `reason` says why the last attempt failed."""
 
     event_id: str = ""
     origin: str = ""

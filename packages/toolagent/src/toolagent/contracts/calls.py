@@ -1,4 +1,4 @@
-"""One invocation and how it ended."""
+"""Calls of tools, and their results."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.call_messages import Listener
 from toolagent.contracts.callbacks import CallbackUrl
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import ToolId
+from toolagent.contracts.identifiers import ToolId, UpToADay
 
 __all__ = [
     "ORIGINAL_TYPE",
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 ORIGINAL_TYPE = "original_type"
-"""In `details` of an error: what the tool's own world calls it, such as a script's `ScriptError`."""
+"""In `details` of an error: the tool's own name for it, such as a script's `ScriptError`."""
 
 IdempotencyKey = Annotated[str, Field(min_length=1, max_length=255)]
 
 
 class ErrorType(StrEnum):
-    """Everything that can go wrong with a call: a closed set."""
+    """The kinds of errors of calls: a closed set."""
 
     TOOL_NOT_FOUND = "tool_not_found"
     VALIDATION_ERROR = "validation_error"
@@ -53,17 +53,18 @@ class CallMode(StrEnum):
 
 
 class Caller(Contract):
-    """Who asks, and on whose behalf."""
+    """The caller of a tool, and on whose behalf it calls."""
 
     caller_id: Annotated[str | None, Field(max_length=200)] = None
-    caller_type: Annotated[str, Field(max_length=64, description="conversation_agent, workflow_node, direct or unknown")] = "unknown"
+    caller_type: Annotated[str, Field(max_length=64)] = "unknown"
+    """conversation_agent, workflow_node, direct or unknown"""
     conversation_id: Annotated[str | None, Field(max_length=200)] = None
     workflow_id: Annotated[str | None, Field(max_length=200)] = None
     node_id: Annotated[str | None, Field(max_length=200)] = None
     variables: dict[str, JsonValue] = {}
 
     def __hash__(self) -> int:
-        """Without the variables, which have none. A default without one is copied for each call."""
+        """Without the variables, which cannot be hashed. A default that cannot be hashed is copied for each call."""
         return hash((self.caller_id, self.caller_type, self.conversation_id, self.workflow_id, self.node_id))
 
     @classmethod
@@ -76,39 +77,38 @@ class Caller(Contract):
 
 
 class ToolCall(Contract):
-    """What is asked of a tool."""
+    """A call of a tool."""
 
     tool_id: ToolId
     params: dict[str, JsonValue] = {}
-    version: Annotated[
-        str | None, Field(max_length=64, description="An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one.")
-    ] = None
+    version: Annotated[str | None, Field(max_length=64)] = None
+    """An exact version or a range (`^1.2`, `~1.2.3`, `>=1.2 <2`); unset: the active one."""
     mode: CallMode = CallMode.SYNC
-    timeout_s: Annotated[
-        float | None, Field(gt=0, le=86_400, description="Seconds the call may take; never more than the tool allows.")
-    ] = None
+    timeout_s: UpToADay | None = None
+    """Seconds that the call may take, at most what the tool allows."""
     idempotency_key: IdempotencyKey | None = None
     caller: Caller = Caller()
     stream: bool = False
-    priority: Annotated[int, Field(ge=1, le=5, description="1 is served first when slots are short.")] = 3
-    callback_url: Annotated[
-        CallbackUrl | None, Field(description="Where the signed result is posted when a call of mode `async` has ended.")
-    ] = None
-    listens: Annotated[
-        Listener | None, Field(description="What the caller hears and answers while the call goes on; unset: it only waits.")
-    ] = None
+    priority: Annotated[int, Field(ge=1, le=5)] = 3
+    """1 is served first when slots are short."""
+    callback_url: CallbackUrl | None = None
+    """URL to which the signed result is posted when a call of mode `async` has ended."""
+    listens: Listener | None = None
+    """Messages and questions that the caller takes while the call runs; unset: none."""
 
 
 class ValidationIssue(Contract):
-    """One thing that is wrong with the parameters or the output, and where."""
+    """One fault of the parameters or the output, with its place."""
 
-    path: Annotated[str, Field(description="JSON path, `$` is the whole value.")]
+    path: str
+    """JSON path, `$` is the whole value."""
     message: str
-    keyword: Annotated[str, Field(description="The JSON Schema keyword that failed.")] = ""
+    keyword: str = ""
+    """The JSON Schema keyword that failed."""
 
 
 class ToolError(Contract):
-    """The tool could not do it. Data, not an exception: the caller reads it and may try again."""
+    """The error of a call. It is data, not an exception: the caller reads it and may try again."""
 
     type: ErrorType
     message: str
@@ -116,11 +116,12 @@ class ToolError(Contract):
 
 
 class ToolResult(Contract):
-    """How a call ended. `execution_time` is in seconds, waiting excluded."""
+    """The result of a call. `execution_time` is in seconds, without waiting."""
 
     status: Literal["success", "error"]
     result: JsonValue = None
-    is_reference: Annotated[bool, Field(description="`result` is a ResultReference to the real one, which is too large.")] = False
+    is_reference: bool = False
+    """`result` is a ResultReference, because the result itself is too large."""
     error: ToolError | None = None
     error_type: ErrorType | None = None
     validation_errors: tuple[ValidationIssue, ...] = ()

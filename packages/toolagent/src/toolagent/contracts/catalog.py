@@ -1,4 +1,4 @@
-"""What the registry knows of one tool version."""
+"""One tool version in the registry."""
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
@@ -8,7 +8,7 @@ __all__ = ["ToolEntry"]
 
 
 class ToolEntry(Contract):
-    """A tool version and where it can be run from, the preferred source first."""
+    """A tool version and its sources, the preferred one first."""
 
     manifest: ToolManifest
     sources: tuple[ToolSource, ...] = ()

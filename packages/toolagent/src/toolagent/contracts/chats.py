@@ -1,4 +1,4 @@
-"""Conversations: what is said in them, and what happens while an answer is made."""
+"""Conversations: messages, answers, and events while an answer is made."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +26,7 @@ __all__ = [
 
 CHAT_ID_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]{1,200}$"
 ChatId = Annotated[str, StringConstraints(pattern=CHAT_ID_PATTERN)]
-"""1 to 200 characters of any kind but control characters."""
+"""1 to 200 characters, except control characters."""
 
 
 class ChatRole(StrEnum):
@@ -42,7 +42,7 @@ class AnsweredBy(StrEnum):
 
 
 class ChatMessage(Contract):
-    """What is said to a chat. The same `message_id` again is the same message."""
+    """A message to a chat. The same `message_id` again is the same message."""
 
     chat_id: ChatId
     message: str
@@ -55,16 +55,19 @@ class ChatReply(Contract):
     response: str
     chat_id: str
     message_id: str
-    tools: Annotated[tuple[str, ...], Field(description="The ids of tools that the answer mentions.")] = ()
-    task_ids: Annotated[tuple[str, ...], Field(description="Tasks that were begun for it.")] = ()
+    tools: tuple[str, ...] = ()
+    """The ids of tools that the answer mentions."""
+    task_ids: tuple[str, ...] = ()
+    """Tasks that were started for it."""
     answered_by: AnsweredBy = AnsweredBy.MODEL
-    error: Annotated[str, Field(description="Why there is no proper answer; empty: there is one.")] = ""
+    error: str = ""
+    """Why there is no proper answer; empty if there is one."""
 
 
 class ChatTurn(Contract):
-    """One thing that was said. `number` counts from 1, over both sides.
+    """One message or answer. `number` counts both, from 1.
 
-    An answer has the `message_id` of its message. What the chat says by itself, when a task has ended, has `task-<task id>`.
+    An answer has the `message_id` of its message. An announcement of an ended task has `task-<task id>`.
     """
 
     number: int
@@ -79,7 +82,7 @@ class ChatTurn(Contract):
 
 
 class ListedChat(Contract):
-    """`turn_count` counts both sides. `is_open`: its workflow lives; a chat that has been silent for long is opened by the next message."""
+    """`turn_count` counts both sides. `is_open`: its workflow runs. After a long silence, the next message starts it again."""
 
     chat_id: str
     turn_count: int
@@ -89,32 +92,32 @@ class ListedChat(Contract):
 
 
 class ChatView(ListedChat):
-    """`turns` are a page, in order; `before` is the number to ask the page before it with, null where there is none."""
+    """`turns` are one page, in order. `before` is the number to ask for the page before it; null if there is none."""
 
     turns: tuple[ChatTurn, ...]
     before: int | None = None
 
 
 class ChatListing(Contract):
-    """The one that was spoken to last comes first. `next` asks for the page after this one."""
+    """Chats, the last used first. `next` asks for the page after this one."""
 
     chats: tuple[ListedChat, ...]
     next: str | None = None
 
 
 class ChatEventKind(StrEnum):
-    """What happens in a chat."""
+    """Kinds of events in a chat."""
 
     MESSAGE = "message"
-    """Something was said: a `ChatTurn`, of either side."""
+    """A new `ChatTurn`, of either side."""
     CHUNK = "chunk"
-    """A part of an answer that is being made: a `Chunk`."""
+    """A part of an unfinished answer: a `Chunk`."""
     DONE = "done"
-    """A message is answered: its `ChatReply`."""
+    """The `ChatReply` to a message."""
 
 
 class Chunk(Contract):
-    """`text`: a piece of what the model writes; `tool_use` and `tool_result`: a function that it uses, and what came of that; `restart`:
+    """`text`: a piece of the model's text; `tool_use` and `tool_result`: a function that it uses, and the outcome; `restart`:
     the answer broke off and is written again, so the text since the last function does not count."""
 
     type: Literal["text", "tool_use", "tool_result", "restart"]
@@ -122,7 +125,7 @@ class Chunk(Contract):
 
 
 class ChatEvent(Contract):
-    """One of them. Positions grow; those of old chunks are missing later."""
+    """One event. Positions grow; old chunks are removed later."""
 
     position: int
     at: datetime

@@ -1,4 +1,4 @@
-"""What every value on the wire has in common."""
+"""The base class of all values on the wire."""
 
 import ast
 import inspect
@@ -17,13 +17,13 @@ __all__ = ["CAMEL_CASE", "Contract", "JsonSchema", "said_below"]
 JsonSchema = dict[str, JsonValue]
 
 CAMEL_CASE = ConfigDict(alias_generator=to_camel)
-"""Of contracts that are written by people: `allowRead`."""
+"""For contracts that people write: `allowRead`."""
 
 
 class Contract(BaseModel):
-    """Frozen; ignores fields it does not know, so that an old worker may read a new payload.
+    """A frozen model. It ignores unknown fields, so that an old worker can read a new payload.
 
-    What stands below a field is its description.
+    The docstring below a field is its description in schemas.
     """
 
     model_config = ConfigDict(
@@ -42,7 +42,7 @@ class Contract(BaseModel):
 
 
 def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> None:
-    """What `Field(description=…)` says is there already. Sources are read now: schemas are made rarely, models at each start."""
+    """Adds docstrings of fields. Reads the source only when a schema is made, which is rare."""
     properties = schema.get("properties", {})
     for name, field in model.model_fields.items():
         said = None if field.description else said_below(model, name)
@@ -52,14 +52,14 @@ def _describe_fields(model: type[BaseModel], schema: JsonSchemaValue) -> None:
 
 
 def said_below(model: type[BaseModel], field: str) -> str | None:
-    """The text below a field, of the class that has declared it last; None where there is none, or no source."""
+    """The docstring below a field, in the class that declares it last. None if there is none, or no source."""
     declares = next((one for one in model.__mro__ if field in inspect.get_annotations(one)), model)
     return _texts(declares.__module__).get(declares.__qualname__, {}).get(field)
 
 
 @cache
 def _texts(module: str) -> Mapping[str, Mapping[str, str]]:
-    """Of each class, by its qualified name. Nothing where there is no source."""
+    """The docstrings of fields, by the qualified name of the class. Empty without a source."""
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
     except (KeyError, OSError, TypeError):

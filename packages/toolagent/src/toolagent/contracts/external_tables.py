@@ -1,10 +1,10 @@
-"""Tables of tools on other hosts, and whose tools are found and called here."""
+"""External tool tables: lists of tools on other hosts, which are found and called here."""
 
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import StringConstraints
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import SecretName
@@ -14,11 +14,11 @@ __all__ = ["TABLE_PATTERN", "ExternalTable", "ExternalTables", "LeftOutTool", "R
 TABLE_PATTERN = r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$"
 
 TableSource = Annotated[str, StringConstraints(pattern=TABLE_PATTERN, max_length=40)]
-"""What a table is called here; the ids of its tools begin with it. No two of them share the name of a secret."""
+"""The name of a table here. The ids of its tools begin with it. No two tables share the name of a secret."""
 
 
 class TableForm(StrEnum):
-    """What a table's URL answers with."""
+    """The form of a table."""
 
     TOOL_AGENT = "tool_agent"
     """The list of another Tool Agent, `GET /tools`."""
@@ -29,26 +29,33 @@ class TableForm(StrEnum):
 
 
 class LeftOutTool(Contract):
-    """An entry of a table that is no tool here, or not all of it."""
+    """An entry of a table that did not become a tool, or not completely."""
 
-    entry: Annotated[str, Field(description="What the table calls it, or where it stands.")]
+    entry: str
+    """Its name in the table, or its place."""
     reason: str
 
 
 class ExternalTable(Contract):
-    """A table, and how its last fetch ended."""
+    """A table, and the outcome of its last fetch."""
 
     source: TableSource
     tools_url: str
-    api_key: Annotated[SecretName | None, Field(description="The name of the secret that its key is kept as; null: it has none.")] = None
+    api_key: SecretName | None = None
+    """The name of the secret with its key; null without a key."""
     form: TableForm
-    tools: Annotated[int, Field(description="How many of its tools are in the catalog.")] = 0
-    left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of them.")] = ()
+    tools: int = 0
+    """Number of its tools in the catalog."""
+    left_out: tuple[LeftOutTool, ...] = ()
+    """At most 50 of them."""
     left_out_total: int = 0
     registered_at: datetime
-    refreshed_at: Annotated[datetime, Field(description="When it was fetched last with success: its tools are as of then.")]
-    attempted_at: Annotated[datetime, Field(description="When it was asked last.")]
-    error: Annotated[str, Field(description="Why the last fetch failed; empty: it did not. The tools of the one before stay.")] = ""
+    refreshed_at: datetime
+    """The last successful fetch. The tools are as of then."""
+    attempted_at: datetime
+    """The last attempt to fetch it."""
+    error: str = ""
+    """Why the last fetch failed; empty if it succeeded. After a failure, the tools of the fetch before stay."""
 
 
 class ExternalTables(Contract):
@@ -58,7 +65,7 @@ class ExternalTables(Contract):
 
 
 class RemovedTable(Contract):
-    """A table that is not here any more, and how many tools went with it."""
+    """A removed table, and the number of tools that were removed with it."""
 
     source: TableSource
     tools: int

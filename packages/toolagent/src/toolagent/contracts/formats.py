@@ -1,9 +1,8 @@
-"""Tools in the forms of others, and under which name each is known there."""
+"""Tools in the forms of vendors, with their names there."""
 
 from enum import StrEnum
-from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 
@@ -11,7 +10,7 @@ __all__ = ["FormattedTools", "ToolFormat"]
 
 
 class ToolFormat(StrEnum):
-    """Whose form."""
+    """The form of a vendor or a protocol."""
 
     OPENAI = "openai"
     """Function tools of chat completions."""
@@ -20,12 +19,14 @@ class ToolFormat(StrEnum):
     ANTHROPIC = "anthropic"
     """Client tools of messages."""
     MCP = "mcp"
-    """What an MCP server lists."""
+    """The tools of an MCP server."""
 
 
 class FormattedTools(Contract):
-    """The tools that can be called, each as the vendor takes it: `tools` goes into a request as it is."""
+    """The callable tools in the form of a vendor: `tools` goes into a request unchanged."""
 
     tools: tuple[dict[str, JsonValue], ...]
-    names: Annotated[dict[str, str], Field(description="Tool ids, by the names under which the tools are listed.")]
-    left_out: Annotated[dict[str, str], Field(description="Why a tool is not among them, by its id: the vendor does not take it.")] = {}
+    names: dict[str, str]
+    """Tool ids by the names in `tools`."""
+    left_out: dict[str, str] = {}
+    """Tools that the vendor does not accept, by id, with the reason."""

@@ -1,10 +1,10 @@
-"""What the front door answers over HTTP, for it and for its clients."""
+"""Answers of the front door over HTTP."""
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import ToolError
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class LoopPause(Contract):
-    """The longest time in the last `window_s` seconds in which the process answered nobody, and when it was over."""
+    """The longest pause of the event loop in the last `window_s` seconds, and when it ended."""
 
     longest_pause_s: float = 0.0
     at: datetime | None = None
@@ -54,16 +54,18 @@ class LoopPause(Contract):
 
 
 class Health(Contract):
-    """Each check is `ok` or the reason why not; `docker` is needed by docker tools alone, and leaves the status as it is."""
+    """Each check is `ok` or a reason. `docker` does not affect the status, because only docker tools need it."""
 
     status: Literal["ok", "unavailable"]
     checks: dict[str, str]
-    loop: Annotated[LoopPause | None, Field(description="How long the event loop of the front door's process has stood still.")] = None
-    lane: Annotated[LaneCounts | None, Field(description="What the lane of this front door has done; null where lanes are off.")] = None
+    loop: LoopPause | None = None
+    """Pauses of the event loop of the front door's process."""
+    lane: LaneCounts | None = None
+    """Counts of the lane of this front door; null if lanes are off."""
 
 
 class RuntimeCount(Contract):
-    """One of the three backend runtimes, and how many tools it has."""
+    """A backend runtime and its number of tools."""
 
     backend_runtime: BackendRuntime
     name: str
@@ -83,11 +85,12 @@ class ListedTool(Contract):
     status: ToolStatus
     version: str
     tags: tuple[str, ...]
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    external_source: str | None = None
+    """The external tool table that it comes from; null for our own tools."""
 
 
 class ToolListing(Contract):
-    """All tools there are, and what of the catalog could not be used."""
+    """All tools, and faults of the catalog."""
 
     backend_runtimes: tuple[RuntimeCount, ...]
     groups: tuple[ToolGroup, ...]
@@ -96,20 +99,20 @@ class ToolListing(Contract):
 
 
 class ToolDetail(ToolManifest):
-    """A tool, where it can be run from and how it runs now."""
+    """A tool, its sources and its running state."""
 
     sources: tuple[ToolSource, ...]
     route: ToolRoute
 
 
 class ToolStates(Contract):
-    """How each tool runs; a tool that runs on several hosts has one entry for each."""
+    """The running state of each tool. A tool that runs on several hosts has one entry for each."""
 
     tools: tuple[ToolRoute, ...]
 
 
 class Parameter(Contract):
-    """One parameter of a tool; `type` lists its JSON types, `any` when the schema does not say."""
+    """One parameter of a tool. `type` lists its JSON types; `any` if the schema has none."""
 
     name: str
     type: str
@@ -118,7 +121,7 @@ class Parameter(Contract):
 
 
 class FoundTool(Contract):
-    """A tool as a search shows it. What its source or its state does not have is null."""
+    """A tool in the results of a search. Fields that its source or state lacks are null."""
 
     tool_id: str
     name: str
@@ -133,15 +136,17 @@ class FoundTool(Contract):
     endpoint_path: str | None
     http_method: HttpMethod | None
     state: RunState
-    port: Annotated[int | None, Field(description="Null where it answers on none: a sandboxed tool is reached by its `endpoint` alone.")]
+    port: int | None
+    """Null if it has none: a sandboxed tool is reached by its `endpoint` alone."""
     pid: int | None
     version: str = ""
     endpoint: str | None = None
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    external_source: str | None = None
+    """The external tool table that it comes from; null for our own tools."""
 
 
 class Matches(Contract):
-    """What a search found, the best first; `total` before the limit."""
+    """The results of a search, the best first. `total` is without the limit."""
 
     tools: tuple[FoundTool, ...]
     total: int
@@ -155,18 +160,21 @@ class SearchDetail(StrEnum):
 
 
 class BriefTool(Contract):
-    """What tells a tool from others: a line in a model's context."""
+    """A tool as one line in the context of a model."""
 
     tool_id: str
     name: str
-    description: Annotated[str, Field(description="Its first 200 signs.")]
+    description: str
+    """Its first 200 characters."""
     category: str
-    params: Annotated[tuple[str, ...], Field(description="Their names; those that are required first, the others with a `?`.")]
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    params: tuple[str, ...]
+    """Names of its parameters: required ones first, the others with a `?`."""
+    external_source: str | None = None
+    """The external tool table that it comes from; null for our own tools."""
 
 
 class BriefMatches(Contract):
-    """What a search found, in short."""
+    """The results of a search, in short."""
 
     tools: tuple[BriefTool, ...]
     total: int
@@ -181,14 +189,14 @@ class Selection(Contract):
 
 
 class TaskAccepted(Contract):
-    """The call goes on; ask for it under this id."""
+    """The call runs. Ask for it under this id."""
 
     task_id: str
     status: TaskState
 
 
 class Task(TaskView):
-    """How far a task is, and what has happened in it."""
+    """The state of a task, and its events."""
 
     events: tuple[Event, ...] = ()
 
@@ -221,18 +229,23 @@ class SessionListing(Contract):
 
 
 class ProblemField(Contract):
-    """One thing that is wrong with a request, and where."""
+    """One fault of a request, with its place."""
 
-    field: str = Field(description="A dotted path into the body, or the name of a header; `body` is the whole body.")
+    field: str
+    """A dotted path into the body, or the name of a header; `body` is the whole body."""
     message: str
 
 
 class Problem(Contract):
     """Why a request was refused: `application/problem+json` (RFC 9457). `details` depends on `type`."""
 
-    type: str = Field(description="Names the problem for a program; one of a closed set.")
-    title: str = Field(description="Names it for a person.")
-    status: int = Field(description="The HTTP status.")
-    detail: str = Field("", description="The cause, and the remedy where there is one.")
+    type: str
+    """Names the problem for a program; one of a closed set."""
+    title: str
+    """Names it for a person."""
+    status: int
+    """The HTTP status."""
+    detail: str = ""
+    """The cause, and the remedy where there is one."""
     errors: tuple[ProblemField, ...] = ()
     details: JsonValue = None

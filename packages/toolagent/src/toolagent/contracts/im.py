@@ -2,52 +2,47 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract, JsonSchema
+from toolagent.contracts.identifiers import ShortText
 
 __all__ = ["ImFunctionListing", "ImFunctionOffer", "ImMessage", "ImType"]
 
 
 class ImType(StrEnum):
     CHAT = "chat"
-    """Wants an answer."""
+    """A message that wants an answer."""
     REPLY = "reply"
-    """Is the answer."""
+    """The answer to a message."""
     NOTICE = "notice"
-    """Is said by an agent by itself; wants no answer."""
+    """A message of an agent that wants no answer."""
     ACK = "ack"
-    """Says that a message is kept."""
+    """Acknowledges that a message is stored."""
     ERROR = "error"
-    """Says why a message is refused."""
-
-
-_Name = Annotated[str, Field(min_length=1, max_length=200)]
+    """Says why a message was refused."""
 
 
 class ImMessage(Contract):
-    """An `ack` or `error` has the id of the message it is about, and goes from that message's receiver to its sender."""
+    """An `ack` or `error` has the id of the message it refers to, and goes from its receiver to its sender."""
 
-    id: _Name
-    """Chosen by the sender, who sends the message again under the same id until it is acknowledged or refused."""
-    sender: _Name
+    id: ShortText
+    """Chosen by the sender, which repeats the message under the same id until it is acknowledged or refused."""
+    sender: ShortText
     """Contact id."""
-    receiver: _Name
+    receiver: ShortText
     """Contact id."""
     content: str = ""
-    type: _Name = ImType.CHAT.value
-    """One of `ImType`; a receiver passes over those that it does not know."""
+    type: ShortText = ImType.CHAT.value
+    """One of `ImType`. A receiver skips unknown types."""
     sender_chat_id: str | None = None
     """The sender's chat; an answer names it in `receiver_chat_id`."""
     receiver_chat_id: str | None = None
-    """The receiver's chat; without one a `chat` is for all chats of the receiver."""
+    """The receiver's chat; unset: all its chats."""
     timestamp: datetime | None = None
 
 
 class ImFunctionOffer(Contract):
-    """What an agent may do with the windows, as it is shown to a model."""
+    """A function of the IM windows, as a model sees it."""
 
     name: str
     description: str

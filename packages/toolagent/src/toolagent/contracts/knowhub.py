@@ -1,9 +1,6 @@
-"""What a synchronisation with KnowHub finds and changes: its resources name our tools, and our tools name its resources."""
+"""Synchronisations with KnowHub: its resources name our tools, and our tools name its resources."""
 
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -22,23 +19,25 @@ __all__ = [
 
 
 class SyncRequest(Contract):
-    """What `SyncKnowHub` is started with."""
+    """The input of `SyncKnowHub`."""
 
-    dry_run: Annotated[bool, Field(description="Say what would be changed, and change nothing.")] = False
+    dry_run: bool = False
+    """Only plan the changes."""
 
 
 class KnowHubLink(Contract):
-    """One of our tools and one of KnowHub's resources are about the same."""
+    """A link between a tool and a resource of KnowHub about the same thing."""
 
     tool_id: ToolId
     resource_id: str
     slug: str
-    score: Annotated[float, Field(description="From 0 to 1; links from 0.5 on are made.")]
+    score: float
+    """From 0 to 1. Links are made from 0.5 on."""
     reasons: tuple[str, ...]
 
 
 class ToolSlugs(Contract):
-    """What one of our tools comes to name in `tool_slug_ids`; what it named before stays."""
+    """Additions to `tool_slug_ids` of one of our tools."""
 
     tool_id: ToolId
     version: str
@@ -46,28 +45,33 @@ class ToolSlugs(Contract):
 
 
 class ResourceChange(Contract):
-    """What a resource comes to name in `toolhub_items`; what it named before stays."""
+    """Additions to `toolhub_items` of a resource."""
 
     resource_id: str
-    add: Annotated[dict[str, str], Field(description="By the id of a tool or a group: its name.")] = {}
-    status: Annotated[str | None, Field(description="Its new one; null: it stays as it is.")] = None
+    add: dict[str, str] = {}
+    """Names of tools and groups, by id."""
+    status: str | None = None
+    """The new status; null: unchanged."""
 
 
 class LeftOutResource(Contract):
-    """An entry of KnowHub's list that can be linked with nothing."""
+    """An entry of KnowHub's list that cannot be linked."""
 
-    entry: Annotated[str, Field(description="What it calls itself, or where it stands.")]
+    entry: str
+    """Its name, or its place in the list."""
     reason: str
 
 
 class KnowHubPlan(Contract):
-    """What is to be changed on both sides."""
+    """The changes on both sides."""
 
-    links: Annotated[tuple[KnowHubLink, ...], Field(description="At most 200 of them.")] = ()
+    links: tuple[KnowHubLink, ...] = ()
+    """At most 200 of them."""
     links_total: int = 0
     ours: tuple[ToolSlugs, ...] = ()
     theirs: tuple[ResourceChange, ...] = ()
-    left_out: Annotated[tuple[LeftOutResource, ...], Field(description="At most 50 of them.")] = ()
+    left_out: tuple[LeftOutResource, ...] = ()
+    """At most 50 of them."""
     left_out_total: int = 0
 
 
@@ -80,20 +84,21 @@ class ResourceFailure(Contract):
 
 class SyncStatus(StrEnum):
     OFF = "off"
-    """No KnowHub is set."""
+    """No KnowHub is configured."""
     PLANNED = "planned"
-    """Nothing was changed: only the plan was asked for."""
+    """Only planned, nothing was changed."""
     DONE = "done"
     PARTLY = "partly"
-    """Some resources could not be changed; the next synchronisation tries them again."""
+    """Some resources could not be changed. The next synchronisation tries them again."""
     FAILED = "failed"
-    """KnowHub could not be read; nothing was changed."""
+    """KnowHub could not be read, and nothing was changed."""
 
 
 class KnowHubSync(Contract):
-    """How a synchronisation ended, and what it changed or would change."""
+    """The outcome of a synchronisation, with its changes."""
 
     status: SyncStatus
-    said: Annotated[str, Field(description="In words.")]
+    said: str
+    """In words."""
     plan: KnowHubPlan = KnowHubPlan()
     failed: tuple[ResourceFailure, ...] = ()

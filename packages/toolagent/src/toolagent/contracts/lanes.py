@@ -1,4 +1,4 @@
-"""Lanes: where short calls are made in batches."""
+"""Lanes, in which short calls are made in batches."""
 
 from datetime import datetime
 
@@ -8,28 +8,28 @@ __all__ = ["Lane", "LaneCounts", "LaneFigures", "LaneListing"]
 
 
 class LaneCounts(Contract):
-    """What a lane has done since its door was opened."""
+    """Counts of a lane since its front door opened."""
 
     calls: int = 0
     moved: int = 0
-    """Calls that got a workflow of their own."""
+    """Calls that moved to a workflow of their own."""
 
     waiting: int = 0
-    """Calls that no batch has taken yet."""
+    """Calls that are not in a batch yet."""
 
     per_second: float = 0.0
-    """Calls a second, lately."""
+    """Recent calls per second."""
 
 
 class LaneFigures(LaneCounts):
-    """And what is wrong with it."""
+    """Counts of a lane, and its last error."""
 
     last_error: str = ""
-    """What went wrong last between the door and Temporal or the database; empty: nothing."""
+    """The last error between the door and Temporal or the database; empty: none."""
 
 
 class Lane(Contract):
-    """The lane of one front door. `workflow_id` is its workflow in Temporal; `host` the host in the same process, if any."""
+    """The lane of one front door. `workflow_id` is its workflow on Temporal; `host` is the host in the same process, if any."""
 
     door: str
     workflow_id: str

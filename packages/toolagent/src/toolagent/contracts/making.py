@@ -1,4 +1,4 @@
-"""How a tool is made: stages, what was found, what was built, and the evidence that it works."""
+"""Making a tool: stages, findings, the candidate, and the evidence that it works."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from toolagent.contracts.calls import Caller
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import Contract
+from toolagent.contracts.identifiers import ShortText
 from toolagent.contracts.manifest import ToolGroup
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState
@@ -34,7 +35,7 @@ __all__ = [
 
 
 class Stage(StrEnum):
-    """The way of a tool, in order."""
+    """The stages of a task, in order."""
 
     INSPECT = "inspect"
     PLAN = "plan"
@@ -53,12 +54,15 @@ class StageView(Contract):
 
 
 class Tried(Contract):
-    """One way to a tool of a repository: what was found for it, and what came of it."""
+    """One way to make a tool of a repository, and its outcome."""
 
-    way: Annotated[str, Field(description="As in a plan: `tool_file`, `mcp`, `asgi`, `docker`, `program`, `openapi_remote`, `coding`.")]
-    found: Annotated[str, Field(description="What was recognised, and where; empty: nothing.")] = ""
+    way: str
+    """The way of a plan: `tool_file`, `mcp`, `asgi`, `docker`, `program`, `openapi_remote`, `coding`."""
+    found: str = ""
+    """What was recognised, and where; empty if nothing was."""
     outcome: Literal["passed", "failed", "not_possible", "not_found"]
-    reason: Annotated[str, Field(description="Why it was not enough.")] = ""
+    reason: str = ""
+    """Why it failed or is not possible."""
 
 
 AllTried = Annotated[tuple[Tried, ...], Field(description="The ways to a tool of a repository, in the order in which they were tried.")]
@@ -66,17 +70,18 @@ _Key = Annotated[str, Field(description="The hash of caller and idempotency key;
 
 
 class MakeRequest(Contract):
-    """A task as it is started. What is withheld of the examples is decided from the task's id, never sent along."""
+    """The input of a task. Which examples are withheld follows from the task's id, and is never sent."""
 
     task_id: str
     spec: TaskSpec
-    description: Annotated[str, Field(description="What was asked for, in the caller's words.")] = ""
+    description: str = ""
+    """The request in the caller's words."""
     caller: Caller = Caller()
     key: _Key = ""
 
 
 class FindingKind(StrEnum):
-    """What a repository was recognised as, without a model."""
+    """Kinds of things that are recognised in a repository without a model."""
 
     TOOL_FILE = "tool_file"
     OPENAPI = "openapi"
@@ -90,7 +95,7 @@ class FindingKind(StrEnum):
 
 
 class Finding(Contract):
-    """One thing that was recognised. `path` is in the repository; `details` are the recogniser's own (module, port, …)."""
+    """One thing that was recognised. `path` is in the repository; `details` depend on the recogniser (module, port, …)."""
 
     kind: FindingKind
     path: str
@@ -99,77 +104,98 @@ class Finding(Contract):
 
 
 class Inspection(Contract):
-    """What a repository holds. `content` names its files in the content store; `commit` is what was cloned."""
+    """The contents of a repository. `content` names its files in the content store; `commit` is the cloned one."""
 
     content: str | None = None
     commit: str = ""
     findings: tuple[Finding, ...] = ()
-    files: Annotated[int, Field(description="How many files it has.")] = 0
-    size: Annotated[int, Field(description="Bytes of all its files.")] = 0
-    readme: Annotated[str, Field(description="The beginning of what its README says.")] = ""
-    code_files: Annotated[int, Field(description="How many of them are source code, in any language.")] = 0
-    dropped: Annotated[tuple[str, ...], Field(description="Links that led out of it, which were taken away.")] = ()
-    is_whole: Annotated[bool, Field(description="Otherwise it has more files than were looked at.")] = True
+    files: int = 0
+    """Number of files."""
+    size: int = 0
+    """Bytes of all files."""
+    readme: str = ""
+    """The beginning of its README."""
+    code_files: int = 0
+    """Number of files with source code, in any language."""
+    dropped: tuple[str, ...] = ()
+    """Links out of the repository, which were removed."""
+    is_whole: bool = True
+    """Whether all its files were examined."""
 
 
-_LeftOut = Annotated[tuple[str, ...], Field(description="What could have been a tool too, each with why it is none.")]
-_Notes = Annotated[
-    tuple[str, ...], Field(description="What of its environment did not fit (versions, the Python), and what was chosen instead.")
-]
+_LeftOut = Annotated[tuple[str, ...], Field(description="Other possible tools, each with the reason why it is left out.")]
+_Notes = Annotated[tuple[str, ...], Field(description="Requirements that did not fit (versions, the Python), and what was chosen instead.")]
 
 
 class Candidate(Contract):
-    """What a build gave: tools that are not registered yet, and the group they form when they are several."""
+    """The result of a build: tools that are not registered yet, and their group if there are several."""
 
     entries: tuple[ToolEntry, ...]
     group: ToolGroup | None = None
-    written_by_us: Annotated[bool, Field(description="Then it has to answer on /health.")] = False
-    locks: Annotated[dict[str, str], Field(description="Of tools with a locked environment, by their ids: see `Evidence.lock`.")] = {}
+    written_by_us: bool = False
+    """Whether our launcher serves it. Then it has to answer on /health."""
+    locks: dict[str, str] = {}
+    """Locks of tools with a locked environment, by tool id: see `Evidence.lock`."""
     left_out: _LeftOut = ()
     notes: _Notes = ()
 
 
 class CheckResult(Contract):
-    """One question of the gate and its answer; `details` say what was seen, in words an agent can act on."""
+    """One check of the gate and its result. `details` say what was seen, in words an agent can act on."""
 
     check: str
     passed: bool
     details: str = ""
     seconds: float = 0.0
-    applies: Annotated[bool, Field(description="Otherwise it was not asked, and `details` say why.")] = True
-    faults: Annotated[dict[str, str], Field(description="What is wrong, by the tool that it is wrong with; empty: with all of them.")] = {}
+    applies: bool = True
+    """Whether the check was made. If not, `details` say why."""
+    faults: dict[str, str] = {}
+    """Faults by tool; empty: the fault concerns all of them."""
 
 
 class Evidence(Contract):
-    """Why a version may be called, kept with it."""
+    """The evidence for a version, kept with it."""
 
     task_id: str
     at: datetime
-    source: Annotated[str | None, Field(description="The hash of its files.")] = None
-    commit: Annotated[str, Field(description="Of the repository that it was made of; empty where there is none.")] = ""
-    lock: Annotated[str | None, Field(description="The SHA-256 of the file with the lock that its environment is built from.")] = None
-    provider: Annotated[str | None, Field(description="Of the model; null: none had a part in it.")] = None
-    model: Annotated[str | None, Field(description="As it was asked for.")] = None
-    answered_by: Annotated[tuple[str, ...], Field(description="What the model called itself in its answers.")] = ()
-    prompts: Annotated[tuple[str, ...], Field(description="The prompts it was given, as `name@hash`.")] = ()
-    behaviour: Annotated[
-        Literal["verified", "unverified"], Field(description="Verified: examples passed that its maker had never seen.")
-    ] = "unverified"
+    source: str | None = None
+    """The hash of its files."""
+    commit: str = ""
+    """The commit of its repository; empty without one."""
+    lock: str | None = None
+    """The SHA-256 of the file with the lock that its environment is built from."""
+    provider: str | None = None
+    """The provider of the model; null: no model took part."""
+    model: str | None = None
+    """The requested model."""
+    answered_by: tuple[str, ...] = ()
+    """The names of the model in its answers."""
+    prompts: tuple[str, ...] = ()
+    """The prompts of the model, as `name@hash`."""
+    behaviour: Literal["verified", "unverified"] = "unverified"
+    """`verified`: it passed examples that its maker had never seen."""
     checks: tuple[CheckResult, ...] = ()
     left_out: _LeftOut = ()
     notes: _Notes = ()
     rounds: int = 1
-    turns: Annotated[int, Field(description="Turns of the model that the task took until then.")] = 0
-    tokens: Annotated[int, Field(description="All that they read and wrote.")] = 0
-    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")] = 0.0
-    lost_turns: Annotated[int, Field(description="Turns that broke off and were asked for again, paid for all the same.")] = 0
-    unpriced_turns: Annotated[int, Field(description="Turns whose price is not known.")] = 0
-    seconds: Annotated[float, Field(description="How long the gate took.")] = 0.0
-    total_seconds: Annotated[float, Field(description="From when the task began to run until the gate had ended.")] = 0.0
+    turns: int = 0
+    """Turns of the model until then."""
+    tokens: int = 0
+    """Tokens that the turns read and wrote."""
+    cost_usd: float = 0.0
+    """The cost of the turns with a known price."""
+    lost_turns: int = 0
+    """Turns that broke off and were repeated. They are paid for too."""
+    unpriced_turns: int = 0
+    """Turns with an unknown price."""
+    seconds: float = 0.0
+    """Duration of the gate."""
+    total_seconds: float = 0.0
+    """From the start of the task to the end of the gate."""
 
 
 class TaskNoteKind(StrEnum):
-    """What a line of a task's log is about; the capital ones are of the coding log."""
+    """Kinds of lines in the log of a task. Those in capitals belong to the coding log."""
 
     START = "start"
     STAGE = "stage"
@@ -188,7 +214,7 @@ class TaskNoteKind(StrEnum):
 
 
 class TaskNote(Contract):
-    """One thing that happened in a task. `position` counts from 1 without gaps; `text` is a line of the coding log."""
+    """One event of a task. `position` counts from 1 without gaps; `text` is a line of the coding log."""
 
     task_id: str
     position: int
@@ -199,21 +225,24 @@ class TaskNote(Contract):
 
 
 class MakeTask(Contract):
-    """A task as it is remembered. `reason` says how it ended, in words a person can act on."""
+    """A task as it is stored. `reason` says how it ended, in words a person can act on."""
 
     task_id: str
     status: TaskState
     spec: TaskSpec
     description: str = ""
     tool_id: str
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for: made by it, or there before.")] = ()
+    tool_ids: tuple[str, ...] = ()
+    """The tools that fulfil the request: made by the task, or existing before."""
     stage: Stage | None = None
     stages: tuple[StageView, ...] = ()
     progress: str = ""
     reason: str = ""
-    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")] = 0.0
+    cost_usd: float = 0.0
+    """The cost of the turns with a known price."""
     tokens: int = 0
-    unpriced_turns: Annotated[int, Field(description="Turns of the model whose price is not known.")] = 0
+    unpriced_turns: int = 0
+    """Turns of the model with an unknown price."""
     created_at: datetime
     started_at: datetime | None = None
     ended_at: datetime | None = None
@@ -228,13 +257,15 @@ class MakeEnd(Contract):
 
     task_id: str
     status: TaskState
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for: made by it, or there before.")] = ()
-    reason: Annotated[str, Field(description="How it ended, in words a person can act on.")] = ""
+    tool_ids: tuple[str, ...] = ()
+    """The tools that fulfil the request: made by the task, or existing before."""
+    reason: str = ""
+    """How it ended, in words a person can act on."""
     tried: AllTried = ()
 
 
 class Guidance(Contract):
-    """What a person says to an agent at work. The same `id` is heard once."""
+    """A message of a person to a running agent. The same `id` counts once."""
 
-    id: Annotated[str, Field(min_length=1, max_length=200)]
+    id: ShortText
     text: Annotated[str, Field(min_length=1, max_length=4_000)]

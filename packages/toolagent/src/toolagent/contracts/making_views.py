@@ -1,9 +1,6 @@
-"""What the front door answers about tasks that make or repair tools."""
+"""Answers of the front door about tasks that make or repair tools."""
 
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import AllTried, Evidence, Stage, StageView
@@ -14,7 +11,7 @@ __all__ = ["ListedTask", "MakingTask", "TaskListing", "TaskSubmitted"]
 
 
 class TaskSubmitted(Contract):
-    """The task is taken and goes on by itself; ask for it under this id."""
+    """The task was accepted. Ask for it under this id."""
 
     task_id: str
     status: TaskState
@@ -22,7 +19,7 @@ class TaskSubmitted(Contract):
 
 
 class ListedTask(Contract):
-    """One line of the list of tasks, and what a follower is told when it changes. `reason` says how it ended."""
+    """A task in the list of tasks, and in the event of a change. `reason` says how it ended."""
 
     task_id: str
     status: TaskState
@@ -32,9 +29,11 @@ class ListedTask(Contract):
     stage: Stage | None
     progress: str
     reason: str
-    cost_usd: Annotated[float, Field(description="Of the turns whose price is known.")]
+    cost_usd: float
+    """The cost of the turns with a known price."""
     tokens: int
-    unpriced_turns: Annotated[int, Field(description="Turns of the model whose price is not known: what they cost comes on top.")] = 0
+    unpriced_turns: int = 0
+    """Turns of the model with an unknown price: their cost comes on top."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -45,21 +44,22 @@ class ListedTask(Contract):
 
 
 class TaskListing(Contract):
-    """Tasks, the newest first. `next` is what to give as `before` for those that follow; null where there are none."""
+    """Tasks, the newest first. `next` is the value of `before` for the next page; null if there is none."""
 
     tasks: tuple[ListedTask, ...]
     next: str | None = None
 
 
 class MakingTask(ListedTask):
-    """A task, and how far it is. `log` is the end of its log, line by line."""
+    """A task in detail. `log` has the last lines of its log."""
 
-    result: Annotated[str | None, Field(description="What came of it, in a sentence; null while it goes on.")]
+    result: str | None
+    """The outcome in a sentence; null while it runs."""
     task_spec: TaskSpec
-    tool_ids: Annotated[tuple[str, ...], Field(description="The tools that do what was asked for.")]
-    built: Annotated[bool, Field(description="Whether it made those tools; otherwise they existed before, and belong to another task.")] = (
-        False
-    )
+    tool_ids: tuple[str, ...]
+    """The tools that fulfil the request."""
+    built: bool = False
+    """Whether the task made these tools. Otherwise they existed before."""
     stages: tuple[StageView, ...]
     log: tuple[str, ...]
     evidence: Evidence | None

@@ -1,14 +1,14 @@
-"""What a tool is: its id, versions, schemas, rights and limits."""
+"""The manifest of a tool: its id, version, schemas, rights and limits."""
 
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, NonNegativeFloat, StringConstraints
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import CAMEL_CASE, Contract, JsonSchema
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.identifiers import EnvironmentName, GroupId, ToolId
+from toolagent.contracts.identifiers import AtLeastOne, EnvironmentName, GroupId, ShortText, ToolId, UpToADay
 from toolagent.contracts.sandbox import SandboxGrant, SandboxLimits
 
 __all__ = [
@@ -31,14 +31,14 @@ SemVer = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+(-[0-
 
 
 class ToolStatus(StrEnum):
-    """Where a tool is in its life. Only `active` tools can be called."""
+    """The status of a tool version. Only `active` ones can be called."""
 
     ACTIVE = "active"
     INACTIVE = "inactive"
     STAGING = "staging"
     BUILDING = "building"
     UNAVAILABLE = "unavailable"
-    """Its MCP server does not list it any more."""
+    """Its MCP server no longer lists it."""
 
 
 class PermissionClass(StrEnum):
@@ -62,15 +62,15 @@ class SchedulingMode(StrEnum):
     """How long a host keeps a tool running."""
 
     HOT = "hot"
-    """From before its first call on, as far as there is room for hot ones."""
+    """Runs before its first call, as far as there is room."""
     COLD = "cold"
-    """From a call on, until it was unused for a while."""
+    """Runs from a call on, until it was unused for a while."""
     STATELESS = "stateless"
-    """From a call on, until it is unused."""
+    """Runs only during calls."""
 
 
 class TaskSupport(StrEnum):
-    """Whether an MCP client may have a call as a task, which it asks for until it has ended."""
+    """Whether an MCP client may make a call as a task, whose end it polls for."""
 
     FORBIDDEN = "forbidden"
     OPTIONAL = "optional"
@@ -91,19 +91,20 @@ class NetworkAccess(Contract):
 
 
 class SecurityContext(Contract):
-    """What a tool asks to be allowed; the sandbox grants at most this."""
+    """The rights that a tool asks for. The sandbox grants at most these."""
 
     model_config = CAMEL_CASE
 
     file_access: FileAccess = FileAccess()
     network_access: NetworkAccess = NetworkAccess()
     required_capabilities: tuple[str, ...] = ()
-    environment: Annotated[tuple[EnvironmentName, ...], Field(description="Variables of the host that it wants to see.")] = ()
+    environment: tuple[EnvironmentName, ...] = ()
+    """Environment variables of the host that it reads."""
     limits: SandboxLimits = SandboxLimits()
 
     @property
     def asked(self) -> SandboxGrant:
-        """The same in the sandbox's words."""
+        """The same as a request to the sandbox."""
         return SandboxGrant(
             read=self.file_access.allow_read,
             write=self.file_access.allow_write,
@@ -114,7 +115,7 @@ class SecurityContext(Contract):
 
 
 class ToolExample(Contract):
-    """One call and, where it is known, what comes of it."""
+    """One call and, if known, its output."""
 
     model_config = CAMEL_CASE
 
@@ -124,19 +125,20 @@ class ToolExample(Contract):
 
 
 class ToolDependency(Contract):
-    """Another tool that a tool calls."""
+    """A tool that another tool calls."""
 
     model_config = CAMEL_CASE
 
     tool_id: ToolId
-    version: Annotated[str, Field(min_length=1, max_length=64, description="A version, or a range by the rules of npm: `^1.2`.")] = "*"
+    version: Annotated[str, Field(min_length=1, max_length=64)] = "*"
+    """A version, or a range by the rules of npm: `^1.2`."""
 
 
 class ToolManifest(Contract):
-    """What a tool is. A tool that does not say what it changes is taken to change everything."""
+    """The manifest of a tool. By default, a tool is assumed to change anything."""
 
     tool_id: ToolId
-    name: Annotated[str, Field(min_length=1, max_length=200)]
+    name: ShortText
     description: str = ""
     version: SemVer = "1.0.0"
     category: Annotated[str, Field(min_length=1, max_length=64)] = "custom"
@@ -153,31 +155,31 @@ class ToolManifest(Contract):
     requires_confirmation: bool = False
     security_context: Annotated[SecurityContext, Field(alias="securityContext")] = SecurityContext()
     examples: tuple[ToolExample, ...] = ()
-    idempotent: Annotated[
-        bool | None, Field(description="May be called again with no further effect; unset: when it has no side effects.")
-    ] = None
-    timeout_s: Annotated[float, Field(gt=0, le=86_400, description="Seconds one call may take.")] = 30.0
-    test_mode: Annotated[
-        dict[str, JsonValue] | None,
-        Field(min_length=1, description="Parameters with which a call changes nothing, whatever the others are; unset: there are none."),
-    ] = None
-    cost_usd: Annotated[float, Field(ge=0, description="What one call costs, in US dollars.")] = 0.0
-    cache_ttl_s: Annotated[float, Field(ge=0, description="Seconds a result may be served again; 0 never.")] = 0.0
-    bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$", description="Whose slots a call takes; unset: its category's.")] = (
-        None
-    )
-    concurrency: Annotated[int | None, Field(ge=1, description="Calls of this tool at once on one host; unset: no limit of its own.")] = (
-        None
-    )
-    scheduling_mode: Annotated[
-        SchedulingMode | None, Field(description="`hot`: runs before its first call; unset: `cold`, stopped when it is unused.")
-    ] = None
-    task_support: Annotated[TaskSupport | None, Field(description="Whether MCP clients may call it as a task; unset: `optional`.")] = None
+    idempotent: bool | None = None
+    """A repeated call has no further effect; unset: true if it has no side effects."""
+    timeout_s: UpToADay = 30.0
+    """Seconds that one call may take."""
+    test_mode: Annotated[dict[str, JsonValue] | None, Field(min_length=1)] = None
+    """Parameters that keep a call from changing anything, whatever the others are; unset: there are none."""
+    cost_usd: NonNegativeFloat = 0.0
+    """The price of one call in US dollars."""
+    cache_ttl_s: NonNegativeFloat = 0.0
+    """Seconds for which a result may be reused; 0: never."""
+    bucket: Annotated[str | None, Field(pattern=r"^[a-z][a-z0-9_-]*$")] = None
+    """The bucket whose slots a call takes; unset: that of its category."""
+    concurrency: AtLeastOne | None = None
+    """Calls of this tool at once on one host; unset: no limit."""
+    scheduling_mode: SchedulingMode | None = None
+    """`hot`: runs before its first call; unset: `cold`, stopped when unused."""
+    task_support: TaskSupport | None = None
+    """Whether MCP clients may call it as a task; unset: `optional`."""
 
-    dependencies: Annotated[tuple[ToolDependency, ...], Field(description="Tools without which a call is refused.")] = ()
-    external_source: Annotated[str | None, Field(description="The external tool table that it comes from; null: it is one of ours.")] = None
+    dependencies: tuple[ToolDependency, ...] = ()
+    """Tools that it needs. Without them a call is refused."""
+    external_source: str | None = None
+    """The external tool table that it comes from; null for our own tools."""
 
     @property
     def repeatable(self) -> bool:
-        """Whether a call may be sent again when nobody knows what became of the first."""
+        """Whether a call may be sent again if the outcome of the first is unknown."""
         return self.idempotent if self.idempotent is not None else self.side_effect_scope is SideEffectScope.NONE

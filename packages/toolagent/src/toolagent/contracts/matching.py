@@ -1,9 +1,9 @@
-"""Which tools answer a need."""
+"""Tools that match a need."""
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import GroupId, ToolId
@@ -13,7 +13,7 @@ __all__ = ["BaseTool", "CompositeTool", "MatchKind", "ToolMatch"]
 
 
 class BaseTool(Contract):
-    """A tool of a group, and what it is for there."""
+    """A tool of a group, with its use there."""
 
     tool_id: ToolId
     name: str
@@ -22,17 +22,18 @@ class BaseTool(Contract):
 
 
 class CompositeTool(Contract):
-    """No tool has that name; these together do what it would do, in this order."""
+    """No tool has that name, but these tools together do the same, in this order."""
 
     status: Literal["composite_tool"] = "composite_tool"
     message: str
     base_tools: tuple[BaseTool, ...]
-    workflow_example: Annotated[dict[str, JsonValue], Field(description="`description`, `steps` and, where there is one, `workflow_json`.")]
+    workflow_example: dict[str, JsonValue]
+    """`description`, `steps` and an optional `workflow_json`."""
     group_id: GroupId
 
 
 class MatchKind(StrEnum):
-    """How a need was answered; asked for in this order."""
+    """How a need was matched, in the order of trying."""
 
     DIRECT = "direct"
     COMPOSITE = "composite"
@@ -41,7 +42,7 @@ class MatchKind(StrEnum):
 
 
 class ToolMatch(Contract):
-    """`tools`: the one of that id or name, or those that are found by words and meanings, the best first."""
+    """`tools`: the tool with that id or name, or those found by words and meaning, the best first."""
 
     kind: MatchKind
     tools: tuple[ToolManifest, ...] = ()

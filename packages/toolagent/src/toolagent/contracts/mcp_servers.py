@@ -27,87 +27,92 @@ SERVER_NAME_PATTERN = r"^[a-z][a-z0-9_-]*$"
 PREFIX_PATTERN = r"^([a-z][a-z0-9_-]*)?$"
 
 McpServerName = Annotated[str, StringConstraints(pattern=SERVER_NAME_PATTERN, max_length=64)]
-"""What a server is called here; the group of its tools has this name too."""
+"""The name of a server here. The group of its tools has the same name."""
 
 _Rights = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=1_000)], ...], Field(max_length=50, strict=False)]
 
 
 class McpTransport(StrEnum):
-    """How a server is spoken to."""
+    """The transport to a server."""
 
     STDIO = "stdio"
-    """It is started here, and speaks on its stdin and stdout."""
+    """The server is started here, and uses its stdin and stdout."""
     STREAMABLE_HTTP = "streamable_http"
     SSE = "sse"
-    """HTTP as servers of before 2025 speak it."""
+    """HTTP as used by servers before 2025."""
 
 
 _IN_THE_FIELD = {"http": McpTransport.STREAMABLE_HTTP, "streamable-http": McpTransport.STREAMABLE_HTTP}
 
 
 def _transport(said: object) -> object:
-    """Clients' files write it in several ways."""
+    """Configuration files of clients write transports in several ways."""
     return _IN_THE_FIELD.get(said.replace("streamableHttp", "http"), said) if isinstance(said, str) else said
 
 
 class McpServerSpec(Contract):
-    """Where a server is and what it is given, in the form of clients' files. Keys in `env` and `headers` are named: `secret:NAME`."""
+    """How to reach or start a server, in the form of clients' files. Secrets in `env` and `headers` are named: `secret:NAME`."""
 
-    type: Annotated[
-        Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None,
-        Field(description="Null: it follows from `url` or `command`."),
-    ] = None
-    url: Annotated[str | None, Field(max_length=2_000, description="Where it is, with its path; null: it is started here.")] = None
-    command: Annotated[
-        str | None, Field(min_length=1, max_length=1_000, description="The program that it is; `uvx` and `npx` name a package.")
-    ] = None
+    type: Annotated[McpTransport, Field(strict=False), BeforeValidator(_transport)] | None = None
+    """Null: follows from `url` or `command`."""
+    url: Annotated[str | None, Field(max_length=2_000)] = None
+    """Its address, with the path; null: it is started here."""
+    command: Annotated[str | None, Field(min_length=1, max_length=1_000)] = None
+    """The program to start; `uvx` and `npx` name a package."""
     args: Annotated[tuple[Annotated[str, Field(max_length=4_000)], ...], Field(max_length=100, strict=False)] = ()
     env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=8_000)]], Field(max_length=100)] = {}
     headers: Annotated[dict[HeaderName, Annotated[str, Field(max_length=8_000)]], Field(max_length=50)] = {}
-    oauth: Annotated[
-        McpOAuth | None,
-        Field(description="The client that logs in at a `url`; null: the service registers itself where a login is wanted."),
-    ] = None
-    prefix: Annotated[
-        str | None,
-        Field(pattern=PREFIX_PATTERN, max_length=64, description="Begins the ids of its tools; null: the name; empty: nothing does."),
-    ] = None
-    trusted: Annotated[bool, Field(description="What it says of side effects and repeating is believed.")] = False
-    allow_hosts: Annotated[_Rights, Field(description="Hosts that one which is started here may reach.")] = ()
-    allow_read: Annotated[_Rights, Field(description="Folders of the machine that it may read, of those that the policy names.")] = ()
-    allow_write: Annotated[_Rights, Field(description="Folders of the machine that it may write, of those that the policy names.")] = ()
+    oauth: McpOAuth | None = None
+    """The client that logs in at a `url`; null: the service registers itself if a login is required."""
+    prefix: Annotated[str | None, Field(pattern=PREFIX_PATTERN, max_length=64)] = None
+    """The prefix of the ids of its tools; null: its name; empty: none."""
+    trusted: bool = False
+    """Whether its statements about side effects and repetition are trusted."""
+    allow_hosts: _Rights = ()
+    """Hosts that a server started here may reach."""
+    allow_read: _Rights = ()
+    """Folders of the machine that it may read, if the policy allows them."""
+    allow_write: _Rights = ()
+    """Folders of the machine that it may write, if the policy allows them."""
 
 
 class WaitingVersion(Contract):
-    """A tool whose definition has changed, or that is new: calls get it once it is activated."""
+    """A new tool, or a changed definition, which must be activated before it is called."""
 
     tool_id: ToolId
     version: str
-    is_new: Annotated[bool, Field(description="The server did not list the tool when it was added; no version of it can be called.")] = (
-        False
-    )
+    is_new: bool = False
+    """The tool is new since the server was added, and no version of it can be called."""
 
 
 class McpServer(Contract):
-    """A server, its tools, and how the last look at it ended."""
+    """A server, its tools, and the outcome of the last request to it."""
 
     name: McpServerName
     spec: McpServerSpec
-    from_file: Annotated[bool, Field(description="It stands in `mcp.json`; else it was registered.")] = False
+    from_file: bool = False
+    """Whether it comes from `mcp.json`. Otherwise it was registered."""
     tool_ids: tuple[ToolId, ...] = ()
-    left_out: Annotated[tuple[LeftOutTool, ...], Field(description="At most 50 of its tools that are none here.")] = ()
+    left_out: tuple[LeftOutTool, ...] = ()
+    """At most 50 of its tools that are left out here."""
     left_out_total: int = 0
-    waiting: Annotated[
-        tuple[WaitingVersion, ...], Field(description="Changed definitions and new tools, for the operator to activate.")
-    ] = ()
-    gone: Annotated[tuple[ToolId, ...], Field(description="Tools that it does not list any more; they are `unavailable`.")] = ()
+    waiting: tuple[WaitingVersion, ...] = ()
+    """Changed definitions and new tools that the operator may activate."""
+    gone: tuple[ToolId, ...] = ()
+    """Tools that it no longer lists. They are `unavailable`."""
     registered_at: datetime
-    refreshed_at: Annotated[datetime | None, Field(description="When it was asked last with success; null: never.")] = None
-    attempted_at: Annotated[datetime | None, Field(description="When it was asked last; null: never yet.")] = None
-    error: Annotated[str, Field(description="Why the last look at it failed; empty: it did not. Its tools stay.")] = ""
-    login_required: Annotated[bool, Field(description="Its tools cannot be called, or not all, until a person logs in there.")] = False
-    login_url: Annotated[str | None, Field(description="To be opened in a browser; null: no login is under way.")] = None
-    login_until: Annotated[datetime | None, Field(description="Until when `login_url` is good.")] = None
+    refreshed_at: datetime | None = None
+    """The last successful listing; null: none."""
+    attempted_at: datetime | None = None
+    """The last attempt to list its tools; null: none."""
+    error: str = ""
+    """Why the last listing failed; empty if it succeeded. After a failure, its tools stay."""
+    login_required: bool = False
+    """Some or all of its tools cannot be called until a person logs in there."""
+    login_url: str | None = None
+    """The page to open in a browser; null: no login is under way."""
+    login_until: datetime | None = None
+    """When `login_url` expires."""
 
 
 class McpServers(Contract):
@@ -117,7 +122,7 @@ class McpServers(Contract):
 
 
 class RemovedMcpServer(Contract):
-    """A server that is not here any more, and how many tools went with it."""
+    """A removed server, and the number of tools that were removed with it."""
 
     name: McpServerName
     tools: int

@@ -1,4 +1,4 @@
-"""What the operations of the Nexus service take."""
+"""Inputs of the operations of the Nexus service."""
 
 from typing import Annotated
 
@@ -14,10 +14,11 @@ __all__ = ["CreateToolRequest", "ToolQuery", "ToolSearch"]
 
 
 class CreateToolRequest(Contract):
-    """A tool that is to be made, or mended. The same key of the same caller again is the same task."""
+    """A request to make or repair a tool. The same key of the same caller is the same task."""
 
     spec: TaskSpec
-    description: Annotated[str, Field(description="What is wanted, in words; stands in where the specification has none.")] = ""
+    description: str = ""
+    """The wish in words, used if the specification has no description."""
     caller: Caller = Caller()
     idempotency_key: IdempotencyKey | None = None
 
@@ -27,7 +28,7 @@ class ToolQuery(Contract):
 
 
 class ToolSearch(Contract):
-    """A need in words, a tool's id or its name; without it all tools that are as the other fields say."""
+    """A search by words, or by a tool's id or name. Without a keyword, all tools that match the other fields."""
 
     keyword: Annotated[str, Field(max_length=500)] = ""
     category: str | None = None

@@ -1,9 +1,8 @@
-"""Inputs that a tool's version is not asked any more, because they end its process."""
+"""Quarantine: inputs that are refused because they end the tool's process."""
 
 from datetime import datetime
-from typing import Annotated
 
-from pydantic import Field, JsonValue
+from pydantic import JsonValue
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.identifiers import ToolId
@@ -12,25 +11,28 @@ __all__ = ["LiftedQuarantine", "Quarantine", "QuarantinedInput"]
 
 
 class QuarantinedInput(Contract):
-    """Calls of the version with these parameters are `rejected`. `input` is the hash of the parameters, secrets masked."""
+    """An input of a tool version whose calls are `rejected`. `input` is the hash of the parameters, with secrets masked."""
 
     tool_id: ToolId
     version: str
     input: str
-    params: Annotated[dict[str, JsonValue] | None, Field(description="As in the record of a call; null: too large to be kept.")] = None
-    crashes: Annotated[int, Field(description="How often they ended the process, as far as is known.")]
-    error: Annotated[str, Field(description="How it ended the last time.")]
+    params: dict[str, JsonValue] | None = None
+    """The parameters as in the record of a call; null: too large."""
+    crashes: int
+    """How often the input ended the process, as far as known."""
+    error: str
+    """The last crash."""
     call_ids: tuple[str, ...] = ()
     quarantined_at: datetime
 
 
 class Quarantine(Contract):
-    """Of all versions of a tool, the newest first."""
+    """The quarantined inputs of all versions of a tool, the newest first."""
 
     inputs: tuple[QuarantinedInput, ...]
 
 
 class LiftedQuarantine(Contract):
-    """How many inputs may be asked again."""
+    """The number of inputs that are allowed again."""
 
     lifted: int

@@ -1,4 +1,4 @@
-"""The durable account of calls, files and what went wrong while reading the catalog."""
+"""Records of calls, events, files, and faults of the catalog."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,7 +12,7 @@ __all__ = ["CallRecord", "CatalogFault", "Event", "EventType", "StoredFile"]
 
 
 class CallRecord(Contract):
-    """One call, as it is remembered after Temporal has forgotten it. Secret parameters are masked."""
+    """The stored record of a call, which outlives its workflow. Secret parameters are masked."""
 
     call_id: str
     tool_id: str
@@ -29,7 +29,7 @@ class CallRecord(Contract):
 
 
 class EventType(StrEnum):
-    """What can happen to a tool or a call."""
+    """Kinds of events of tools and calls."""
 
     TOOL_ADDED = "tool_added"
     TOOL_UPDATED = "tool_updated"
@@ -46,7 +46,7 @@ class EventType(StrEnum):
 
 
 class Event(Contract):
-    """`event_id` is derived from what happened, so that saying it twice records it once."""
+    """An event. `event_id` is derived from the event, so a repetition is recorded once."""
 
     event_id: str
     event_type: EventType
@@ -57,7 +57,7 @@ class Event(Contract):
 
 
 class StoredFile(Contract):
-    """A file in the content store. `sha256` is of its bytes, `size` in bytes."""
+    """A file in the content store. `size` is in bytes."""
 
     file_id: str
     name: str
@@ -68,7 +68,7 @@ class StoredFile(Contract):
 
 
 class CatalogFault(Contract):
-    """Something in the catalog that could not be used as it is written."""
+    """A fault of a file of the catalog."""
 
     file: str
     field: str

@@ -1,8 +1,4 @@
-"""Large results: what stands in a result instead of them."""
-
-from typing import Annotated
-
-from pydantic import Field
+"""References to large results."""
 
 from toolagent.contracts.contract import Contract
 
@@ -10,11 +6,13 @@ __all__ = ["ResultReference"]
 
 
 class ResultReference(Contract):
-    """Stands in `ToolResult.result` when `is_reference` is set. `size` is in bytes of JSON."""
+    """The content of `ToolResult.result` if `is_reference` is set. `size` is in bytes of JSON."""
 
-    file: Annotated[str, Field(description="Path of the whole result at the front door: `/files/{file_id}`.")]
+    file: str
+    """Path of the whole result at the front door: `/files/{file_id}`."""
     file_id: str
     media_type: str = "application/json"
     size: int
     sha256: str
-    preview: Annotated[str, Field(description="How the JSON begins.")]
+    preview: str
+    """The beginning of the JSON."""

@@ -11,7 +11,7 @@ __all__ = ["ControlAction", "RunState", "ToolControl", "ToolRoute"]
 
 
 class RunState(StrEnum):
-    """Whether a tool runs."""
+    """The running state of a tool."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -20,7 +20,7 @@ class RunState(StrEnum):
 
 
 class ToolRoute(Contract):
-    """Where a tool can be reached. Callers use `endpoint`; the `port` of a sandboxed tool is one inside of its sandbox."""
+    """The running state of a tool, and its address. Callers use `endpoint`; the `port` of a sandboxed tool is inside its sandbox."""
 
     tool_id: ToolId
     sources: tuple[ToolSource, ...] = ()
@@ -41,7 +41,7 @@ class ControlAction(StrEnum):
 
 
 class ToolControl(Contract):
-    """What a person or an agent asks of a tool's running state on one host."""
+    """A request to start, stop or destroy a tool on one host."""
 
     tool_id: ToolId
     action: ControlAction

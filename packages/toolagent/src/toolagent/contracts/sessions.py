@@ -1,4 +1,4 @@
-"""Sessions of a group: one lifetime of its tools, from the launch to the stop."""
+"""Sessions of a group, from the launch to the stop."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, Field, JsonValue, StringConstraints
 from toolagent.contracts.calls import Caller, IdempotencyKey, ToolCall, ToolError, ToolResult
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.groups import ToolGroup
-from toolagent.contracts.identifiers import CallId, GroupId, ToolId
+from toolagent.contracts.identifiers import CallId, GroupId, ToolId, UpToADay
 
 __all__ = [
     "SESSION_ID_PATTERN",
@@ -26,12 +26,12 @@ __all__ = [
 
 SESSION_ID_PATTERN = r"^session-[A-Za-z0-9_-]{8,64}$"
 SessionId = Annotated[str, StringConstraints(pattern=SESSION_ID_PATTERN)]
-LeaseSeconds = Annotated[float, Field(gt=0, le=86_400)]
-"""How long a session goes on without being used or renewed."""
+LeaseSeconds = UpToADay
+"""How long a session lasts without being used or renewed."""
 
 
 class SessionState(StrEnum):
-    """Where a session is. Only a `ready` one takes runs. A `failed` one never ran; what it may have launched all the same is looked for."""
+    """The state of a session. Only a `ready` one takes runs. A `failed` one never ran; any launch of it is still looked for."""
 
     LAUNCHING = "launching"
     READY = "ready"
@@ -54,20 +54,20 @@ class SessionEnd(StrEnum):
     DONE = "done"
     LEASE_EXPIRED = "lease_expired"
     UNOWNED = "unowned"
-    """The provider ran it, and no session had it any more."""
+    """The provider ran it, but no session owned it."""
 
 
 class SessionRun(Contract):
-    """One call in a session; without `tool_id` that of the only step that runs. The same key again is the same call."""
+    """One call in a session. `tool_id` may be omitted if only one step runs. The same key again is the same call."""
 
     tool_id: ToolId | None = None
     params: dict[str, JsonValue] = {}
     key: IdempotencyKey | None = None
-    timeout_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
+    timeout_s: UpToADay | None = None
 
 
 class AdoptedCall(Contract):
-    """A call that somebody makes by itself and that a session makes in its stead; `workflow_id` is who waits for it."""
+    """A call from outside that the session makes instead. The workflow `workflow_id` waits for it."""
 
     call: ToolCall
     call_id: CallId
@@ -76,10 +76,10 @@ class AdoptedCall(Contract):
 
 
 class OpenSession(Contract):
-    """What `ToolGroup` is started with. With `runs` it makes these, one after the other, and stops then.
+    """The input of `ToolGroup`. With `runs` it makes these calls in order, and then stops.
 
-    With `lease_s` it stops when it is neither used nor renewed for so long. `adopts` is the launch, where that is
-    somebody's call; then that one has the params.
+    With `lease_s` it stops if it is neither used nor renewed for so long. `adopts` is the launch if that is
+    a call from outside, which then has the params.
     """
 
     session_id: SessionId
@@ -92,7 +92,7 @@ class OpenSession(Contract):
 
 
 class GroupUse(Contract):
-    """What `UseGroup` takes: a session is launched with `params`, makes these calls in order, and is stopped."""
+    """The input of `UseGroup`: a session is launched with `params`, makes these calls in order, and is stopped."""
 
     group_id: GroupId
     params: dict[str, JsonValue] = {}
@@ -101,7 +101,7 @@ class GroupUse(Contract):
 
 
 class SessionView(Contract):
-    """A session as it is now. `stop_attempts` counts stops that the provider has not confirmed."""
+    """The current state of a session. `stop_attempts` counts stops that the provider has not confirmed."""
 
     session_id: SessionId
     group_id: GroupId
@@ -110,29 +110,29 @@ class SessionView(Contract):
     launched: JsonValue = None
     """The result of the launch."""
     host: str | None = None
-    """Where it was launched: what lives on a host is used there."""
+    """The host on which it was launched. Tools that live on a host are used there."""
     versions: dict[ToolId, str] = {}
-    """The active versions of its tools when it was launched. Its calls go to these while they can be called."""
+    """The active versions of its tools at the launch. Its calls use these while they can be called."""
     launch_call_id: CallId | None = None
-    """The call that launched it; before the provider is asked."""
+    """The call that launched it. Set before the provider is asked."""
     error: ToolError | None = None
     end: SessionEnd | None = None
     opened_at: AwareDatetime
     launched_at: AwareDatetime | None = None
-    """When the launch was asked for: what it costs counts from then."""
+    """When the launch was requested. Costs count from then."""
     used_at: AwareDatetime | None = None
     ended_at: AwareDatetime | None = None
     runs: int = 0
     stop_attempts: int = 0
     cost_usd: float = 0.0
     ends_at: AwareDatetime | None = None
-    """When it is stopped if nobody uses it until then."""
+    """When it stops if it is not used until then."""
     lease_ends_at: AwareDatetime | None = None
-    """Of one that was opened with a lease: it is to be used or renewed before that."""
+    """The end of its lease, unless it is used or renewed before."""
 
 
 class SessionAccount(Contract):
-    """What `ToolGroup` answers: how the session ended, and the results of the `runs` it was started with."""
+    """The result of `ToolGroup`: how the session ended, and the results of its `runs`."""
 
     session: SessionView
     results: tuple[ToolResult, ...] = ()

@@ -1,4 +1,4 @@
-"""How the service is at work: `get_system_status`."""
+"""The status of the whole service: `get_system_status`."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class ToolCounts(Contract):
-    """`active`: those that can be called."""
+    """Numbers of tools. `active`: those that can be called."""
 
     total: int
     active: int
@@ -63,10 +63,10 @@ class Window(Contract):
 
 class ImState(StrEnum):
     OFF = "off"
-    """No IM server is set here."""
+    """No IM server is configured."""
     CONNECTED = "connected"
     DISCONNECTED = "disconnected"
-    """The server is asked again and again."""
+    """The connection is retried."""
 
 
 class ImStatus(Contract):
@@ -76,11 +76,11 @@ class ImStatus(Contract):
     contact_id: str | None = None
     connected_since: datetime | None = None
     waiting: int = 0
-    """Messages that are not answered yet."""
+    """Unanswered messages."""
 
 
 class ServiceAgentStatus(Contract):
-    """Conversations whose workflows live; `windows` are the hundred that were spoken to last."""
+    """Conversations with a running workflow. `windows` are the hundred last used."""
 
     total_windows: int = 0
     im_connected: bool = False
@@ -89,23 +89,23 @@ class ServiceAgentStatus(Contract):
 
 
 class GroupCounts(Contract):
-    """`with_lifecycle`: those that are used in sessions."""
+    """Numbers of groups. `with_lifecycle`: those that are used in sessions."""
 
     total: int = 0
     with_lifecycle: int = 0
 
 
 class UnconfirmedStop(Contract):
-    """A session whose provider has not confirmed the stop; it is tried again and again."""
+    """A session whose provider has not confirmed the stop, which is retried."""
 
     session_id: SessionId
     group_id: GroupId
     attempts: int
-    """Stops that failed."""
+    """Failed stops."""
 
 
 class SessionCounts(Contract):
-    """Those that have not ended, by state."""
+    """Open sessions by state."""
 
     living: dict[str, int] = {}
     stop_unconfirmed: tuple[UnconfirmedStop, ...] = ()
@@ -113,7 +113,7 @@ class SessionCounts(Contract):
 
 
 class HostCounts(Contract):
-    """A draining host is alive too."""
+    """Numbers of hosts. A draining host counts as alive too."""
 
     alive: int = 0
     dead: int = 0
@@ -121,7 +121,7 @@ class HostCounts(Contract):
 
 
 class WarmTool(Contract):
-    """A tool that is up on a host, or is being started there."""
+    """A tool that is up or starting on a host."""
 
     tool_id: ToolId
     state: RunState
@@ -130,7 +130,7 @@ class WarmTool(Contract):
 
 
 class UnderRepair(Contract):
-    """A tool and the task that repairs it, or waits for its turn to."""
+    """A tool, and the running or waiting task that repairs it."""
 
     tool_id: str
     task_id: str
@@ -149,4 +149,4 @@ class SystemStatus(Contract):
     warm: tuple[WarmTool, ...] = ()
     under_repair: tuple[UnderRepair, ...] = ()
     alerts: tuple[Event, ...] = ()
-    """Of tools, sessions and providers, within a day; the newest twenty, the newest first."""
+    """Alerts of tools, sessions and providers within a day: the newest twenty, the newest first."""

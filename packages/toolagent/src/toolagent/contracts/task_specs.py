@@ -1,14 +1,14 @@
-"""What a task is asked to do: its specification."""
+"""Specifications of tasks."""
 
 import json
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, StringConstraints, TypeAdapter, field_validator
+from pydantic import AfterValidator, Field, JsonValue, NonNegativeFloat, StringConstraints, TypeAdapter, field_validator
 from pydantic_core import PydanticCustomError
 
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_PATTERN, EnvironmentName, ToolId
+from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_PATTERN, AtLeastOne, EnvironmentName, ShortText, ToolId, UpToADay
 
 __all__ = [
     "LONGEST_WORDS",
@@ -30,7 +30,7 @@ __all__ = [
 TASK_ID_PATTERN = r"^(create|repair)_[0-9a-f]{8}$"
 
 _SECRET = re.compile(r"(?:^|_)(?:API_?KEY|SECRET_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|PRIVATE_KEY|ACCESS_KEY)$", re.IGNORECASE)
-"""Names of variables whose values are not for everybody who reads a task."""
+"""Names of variables with confidential values."""
 
 REF_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._/+-]*$"
 
@@ -38,35 +38,37 @@ TaskId = Annotated[str, StringConstraints(pattern=TASK_ID_PATTERN)]
 
 
 def is_making(task_id: str) -> bool:
-    """Whether it is the id of a task that makes or repairs a tool; others are of calls and batches."""
+    """Whether the id is that of a task that makes or repairs a tool. Other ids are of calls and batches."""
     return re.fullmatch(TASK_ID_PATTERN, task_id) is not None
 
 
 LONGEST_WORDS = 16_000
-"""Characters of a description: every step of a task carries it."""
+"""Characters of a description, which every step of a task carries."""
 
 MOST_EXAMPLES = 100
 MOST_EXAMPLE_BYTES = 262_144
-"""Of all of them as JSON, for the same reason."""
+"""Bytes of all examples as JSON, for the same reason."""
 
 MakeRuntime = Literal["local", "uv", "docker"]
 """`uv` is another word for `local`."""
 
 
 class Example(Contract):
-    """A call and what has to come of it; the expected output is compared as a subset."""
+    """A call and its expected output, which is compared as a subset."""
 
     input: dict[str, JsonValue]
     expected_output: JsonValue
 
 
 class MakeLimits(Contract):
-    """What a task may take; what is not given is the service's setting, and no limit goes above that. Times are in seconds."""
+    """Limits of a task, at most those of the service, which are the defaults. Times are in seconds."""
 
-    turns: Annotated[int | None, Field(ge=1, le=1_000, description="Turns of the model.")] = None
-    wall_s: Annotated[float | None, Field(gt=0, le=86_400)] = None
-    tokens: Annotated[int | None, Field(ge=1, description="All that the model reads and writes, cached or not.")] = None
-    cost_usd: Annotated[float | None, Field(ge=0)] = None
+    turns: Annotated[int | None, Field(ge=1, le=1_000)] = None
+    """Turns of the model."""
+    wall_s: UpToADay | None = None
+    tokens: AtLeastOne | None = None
+    """Tokens that the model reads and writes, cached or not."""
+    cost_usd: NonNegativeFloat | None = None
 
 
 def _of_bounded_size(examples: tuple[Example, ...]) -> tuple[Example, ...]:
@@ -90,24 +92,20 @@ class GithubDeploy(_Spec):
     tool_name: ToolId
     runtime: MakeRuntime | None = None
     description: Annotated[str, Field(max_length=LONGEST_WORDS)] = ""
-    ref: Annotated[str | None, Field(min_length=1, max_length=200, pattern=REF_PATTERN, description="A branch, a tag or a commit.")] = None
-    path: Annotated[str | None, Field(min_length=1, max_length=500, description="The folder of the repository that is meant.")] = None
-    env: Annotated[
-        dict[EnvironmentName, Annotated[str, Field(max_length=32_768)]],
-        Field(max_length=100, description="Variables that the tool runs with: texts, or `secret:NAME`."),
-    ] = {}
-    hosts: Annotated[tuple[str, ...], Field(max_length=50, description="Hosts that the tool may reach, as in a manifest.")] = ()
-    operations: Annotated[
-        tuple[Annotated[str, Field(min_length=1, max_length=200)], ...],
-        Field(max_length=200, description="The operations, commands or tags that are wanted, `*` for any letters; empty: all."),
-    ] = ()
-    probe: Annotated[
-        Literal["none", "safe", "full"],
-        Field(description="Made-up input for a server that is not ours: none, what its document calls safe, or all."),
-    ] = "safe"
-    server_url: Annotated[
-        str | None, Field(max_length=2_000, pattern=r"^https?://", description="Where an OpenAPI document of the repository is served.")
-    ] = None
+    ref: Annotated[str | None, Field(min_length=1, max_length=200, pattern=REF_PATTERN)] = None
+    """A branch, a tag or a commit."""
+    path: Annotated[str | None, Field(min_length=1, max_length=500)] = None
+    """A folder of the repository."""
+    env: Annotated[dict[EnvironmentName, Annotated[str, Field(max_length=32_768)]], Field(max_length=100)] = {}
+    """Environment variables of the tool: texts, or `secret:NAME`."""
+    hosts: Annotated[tuple[str, ...], Field(max_length=50)] = ()
+    """Hosts that the tool may reach, in the form of a manifest."""
+    operations: Annotated[tuple[ShortText, ...], Field(max_length=200)] = ()
+    """Names of the wanted operations, commands or tags, with `*` for any letters; empty: all."""
+    probe: Literal["none", "safe", "full"] = "safe"
+    """Operations of a foreign server that are tried with made-up input: none, those that its document calls safe, or all."""
+    server_url: Annotated[str | None, Field(max_length=2_000, pattern=r"^https?://")] = None
+    """The server of the OpenAPI document of the repository."""
 
     @field_validator("env")
     @classmethod
@@ -151,4 +149,4 @@ class RepairTool(_Spec):
 TaskSpec = Annotated[GithubDeploy | BuildTool | RepairTool, Field(discriminator="type")]
 
 task_spec: TypeAdapter[GithubDeploy | BuildTool | RepairTool] = TypeAdapter(TaskSpec)
-"""Reads and checks one."""
+"""Reads and validates a specification."""

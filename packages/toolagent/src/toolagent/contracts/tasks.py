@@ -1,10 +1,7 @@
-"""A long job with an id that a person can follow."""
+"""Tasks: long jobs that can be followed by their id."""
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.batches import BatchedCall
 from toolagent.contracts.callbacks import CallbackView
@@ -23,7 +20,7 @@ class TaskState(StrEnum):
 
 
 class TaskView(Contract):
-    """How far a task is. `result` is there once it has ended."""
+    """The state of a task. `result` is set once it has ended."""
 
     task_id: str
     status: TaskState
@@ -32,5 +29,7 @@ class TaskView(Contract):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     result: ToolResult | None = None
-    calls: Annotated[tuple[BatchedCall, ...], Field(description="Of a batch: its calls; `/tasks/{call_id}` has the result of each.")] = ()
-    callback: Annotated[CallbackView | None, Field(description="Where a `callback_url` was given: how far the delivery is.")] = None
+    calls: tuple[BatchedCall, ...] = ()
+    """The calls of a batch. `/tasks/{call_id}` has the result of each."""
+    callback: CallbackView | None = None
+    """The state of the callback, if there is a `callback_url`."""

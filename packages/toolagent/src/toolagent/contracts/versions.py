@@ -1,9 +1,6 @@
 """The versions of a tool."""
 
 from datetime import datetime
-from typing import Annotated
-
-from pydantic import Field
 
 from toolagent.contracts.contract import Contract
 from toolagent.contracts.making import Evidence
@@ -13,14 +10,15 @@ __all__ = ["ToolVersion", "ToolVersions"]
 
 
 class ToolVersion(Contract):
-    """One version of a tool. `is_active`: calls that name none get this one; only those with `status` active can be called."""
+    """One version of a tool. `is_active`: it is the default for calls. Only versions with `status` active can be called."""
 
     tool_id: str
     version: str
     status: ToolStatus
     is_active: bool
     created_at: datetime
-    evidence: Annotated[Evidence | None, Field(description="Why it may be called; of versions that a task made.")] = None
+    evidence: Evidence | None = None
+    """The evidence of a version that a task made."""
 
 
 class ToolVersions(Contract):

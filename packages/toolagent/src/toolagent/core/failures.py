@@ -37,21 +37,21 @@ class FileTooLargeError(ValueError):
 
 
 class ImKeyUsedError(ValueError):
-    """The key of a use of the IM windows was used for something else."""
+    """The key of a use of the IM windows was used for another use."""
 
 
 class ImUseRefusedError(ValueError):
-    """What an agent got wrong that wanted something done with the IM windows, in words for it."""
+    """A faulty use of the IM windows by an agent, in words for the agent."""
 
 
 class StoreUnavailableError(RuntimeError):
-    """The database cannot be reached, or is locked for too long. `told` is safe to show to anybody."""
+    """The database cannot be reached, or is locked for too long. `told` is safe to show to callers."""
 
     told = "The database does not answer."
 
 
 class StoreUnwritableError(StoreUnavailableError):
-    """A store cannot be written until an operator acts; waiting does not help. The message says what to do; `told` has no path in it."""
+    """A store cannot be written until an operator acts. The message says what to do; `told` contains no path."""
 
     def __init__(self, cause: str, told: str, message: str) -> None:
         super().__init__(message)
@@ -87,7 +87,7 @@ class ContentMissingError(LookupError):
 
 
 class RegistrationRefusedError(ValueError):
-    """`field` of a registration is why nothing is taken; `is_private`: it leads where it must not."""
+    """A registration is refused because of `field`. `is_private`: it leads to a forbidden address."""
 
     def __init__(self, field: str, message: str, *, is_private: bool = False) -> None:
         super().__init__(message)
@@ -96,15 +96,15 @@ class RegistrationRefusedError(ValueError):
 
 
 class TableRefusedError(RegistrationRefusedError):
-    """An external tool table is not taken."""
+    """An external tool table is refused."""
 
 
 class TableNotReachedError(RuntimeError):
-    """No name server says now where an external tool table is."""
+    """The host of an external tool table cannot be resolved now."""
 
 
 class TableExistsError(ValueError):
-    """Another table, or tools that are ours, have this name."""
+    """Another table, or our own tools, have this name."""
 
 
 class NoSuchTableError(LookupError):
@@ -112,23 +112,23 @@ class NoSuchTableError(LookupError):
 
 
 class McpServerRefusedError(RegistrationRefusedError):
-    """An MCP server is not taken."""
+    """An MCP server is refused."""
 
 
 class McpServerNotReachedError(RuntimeError):
-    """An MCP server does not start, does not answer, or is none."""
+    """An MCP server does not start or answer, or is not an MCP server."""
 
 
 class McpLoginRequiredError(RuntimeError):
-    """An MCP server wants a person to log in."""
+    """An MCP server requires the login of a person."""
 
 
 class McpServerNotStartedError(RuntimeError):
-    """This process, or this host now, starts no MCP servers; the message says why."""
+    """This process or host starts no MCP servers now; the message says why."""
 
 
 class McpServersBusyError(McpServerNotStartedError):
-    """Too many MCP servers are being asked for their tools: try again later."""
+    """Too many MCP servers are being listed. Try again later."""
 
 
 class McpServerExistsError(ValueError):

@@ -1,4 +1,4 @@
-"""What is wrong with how an MCP server is to be reached, before anybody goes there."""
+"""Faults of the specification of an MCP server, found before the server is contacted."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ class SpecFault(ValueError):
 
 
 def settled_spec(spec: McpServerSpec) -> McpServerSpec:
-    """The same with its `type`. Raises SpecFault."""
+    """The specification with its `type`. Raises SpecFault."""
     for field, message in _faults(spec):
         raise SpecFault(field, message)
     if spec.command is not None:

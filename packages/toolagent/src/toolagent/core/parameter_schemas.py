@@ -1,21 +1,37 @@
-"""What a JSON Schema says of one parameter, as far as people and examples need it."""
+"""The parts of a JSON Schema that describe one parameter: its type, its items, whether it is a file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
 from toolagent.contracts.contract import JsonSchema
+from toolagent.core.json_paths import referenced
 from toolagent.core.schemas import kind_of
 
-__all__ = ["is_file", "items_schema", "property_names", "property_schema", "required_names", "type_label", "types_of"]
+__all__ = [
+    "branches_of",
+    "is_file",
+    "items_schema",
+    "properties_of",
+    "property_names",
+    "property_schema",
+    "required_names",
+    "subschema",
+    "type_label",
+    "types_of",
+]
 
 _DEPTH = 8
 _UNIONS = ("anyOf", "oneOf", "allOf")
 
 
 def property_names(schema: JsonSchema) -> tuple[str, ...]:
+    return tuple(properties_of(schema))
+
+
+def properties_of(schema: JsonSchema) -> Mapping[str, JsonValue]:
     properties = schema.get("properties")
-    return tuple(properties) if isinstance(properties, dict) else ()
+    return properties if isinstance(properties, dict) else {}
 
 
 def required_names(schema: JsonSchema) -> frozenset[str]:
@@ -24,29 +40,32 @@ def required_names(schema: JsonSchema) -> frozenset[str]:
 
 
 def property_schema(schema: JsonSchema, name: str) -> JsonSchema:
-    """The schema of one parameter, references resolved as far down as its items; empty when nothing is said of it."""
-    properties = schema.get("properties")
-    found = properties.get(name) if isinstance(properties, dict) else None
+    """The schema of one parameter, with references resolved down to its items; empty if there is none."""
+    found = properties_of(schema).get(name)
     return _flat(schema, found if found is not None else schema.get("additionalProperties"), _DEPTH)
 
 
 def types_of(schema: JsonSchema) -> frozenset[str]:
-    """All JSON types the schema lets through by name; empty when it does not say."""
-    return frozenset(kind for branch in _branches(schema) for kind in _named_types(branch))
+    """The JSON types that the schema or its choices name; empty if they name none."""
+    return frozenset(kind for branch in branches_of(schema) for kind in _named_types(branch))
 
 
 def items_schema(schema: JsonSchema) -> JsonSchema:
-    """The schema of the items of an array; empty when nothing is said of them."""
-    for branch in _branches(schema):
-        items = branch.get("items")
-        if isinstance(items, dict):
-            return items
+    """The schema of the items of an array; empty if there is none."""
+    return subschema(schema, "items")
+
+
+def subschema(schema: JsonSchema, keyword: str) -> JsonSchema:
+    """The schema under a keyword, of the schema or its first choice with one; empty if there is none."""
+    for branch in branches_of(schema):
+        if isinstance(found := branch.get(keyword), dict):
+            return found
     return {}
 
 
 def is_file(schema: JsonSchema) -> bool:
     """Whether the parameter is a file, to be uploaded and sent by its id."""
-    return any(branch.get("format") == "file-path" for branch in _branches(schema))
+    return any(branch.get("format") == "file-path" for branch in branches_of(schema))
 
 
 def type_label(schema: JsonSchema) -> str:
@@ -69,7 +88,7 @@ def _flat(root: JsonSchema, schema: JsonValue, depth: int) -> JsonSchema:
     reference = schema.get("$ref")
     if isinstance(reference, str):
         own = {key: value for key, value in schema.items() if key != "$ref"}
-        return _flat(root, _at(root, reference), depth - 1) | _flat(root, own, depth - 1)
+        return _flat(root, referenced(root, reference), depth - 1) | _flat(root, own, depth - 1)
     flat = dict(schema)
     for key in _UNIONS:
         branches = flat.get(key)
@@ -80,20 +99,14 @@ def _flat(root: JsonSchema, schema: JsonValue, depth: int) -> JsonSchema:
     return flat
 
 
-def _at(root: JsonSchema, reference: str) -> JsonValue:
-    found: JsonValue = root
-    for step in reference.removeprefix("#/").split("/"):
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    return found
-
-
-def _branches(schema: JsonSchema) -> Iterator[JsonSchema]:
+def branches_of(schema: JsonSchema) -> Iterator[JsonSchema]:
+    """The schema, and the choices in it, at any depth."""
     yield schema
     for key in _UNIONS:
         branches = schema.get(key)
         for branch in branches if isinstance(branches, list) else ():
             if isinstance(branch, dict):
-                yield from _branches(branch)
+                yield from branches_of(branch)
 
 
 def _named_types(schema: JsonSchema) -> Iterator[str]:

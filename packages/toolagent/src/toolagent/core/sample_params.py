@@ -10,7 +10,7 @@ __all__ = ["sample_params"]
 
 
 def sample_params(manifest: ToolManifest) -> dict[str, JsonValue]:
-    """The tool's first example, or made-up values for what it requires; a file is `FILE`."""
+    """The tool's first example, or made-up values for its required params. A file is `FILE`."""
     return manifest.examples[0].input if manifest.examples else _made_up(manifest.input_schema)
 
 

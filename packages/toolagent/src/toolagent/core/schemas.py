@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 FILE_PATH = "file-path"
-"""The `format` of strings that name a file (issue vocabulary; JSON Schema leaves formats open)."""
+"""The `format` of strings that name a file. JSON Schema allows own formats."""
 
 MASK = "***"
 
@@ -46,7 +46,7 @@ FOLLOWED: Mapping[str, Literal["one", "list", "named"]] = {
     "else": "one",
     "dependentSchemas": "named",
 }
-"""The keywords whose schemas we follow, and whether each holds one, a list of them or some by name."""
+"""The keywords whose schemas are followed: each holds one schema, a list, or several by name."""
 
 _SAME_VALUE = frozenset({"allOf", "anyOf", "oneOf", "if", "then", "else", "dependentSchemas"})
 
@@ -73,8 +73,8 @@ def kind_of(value: JsonValue) -> str:
 def with_defaults(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The parameters with all defaults of the schema filled in, also inside existing objects.
 
-    Follows `properties` and `allOf`; other keywords may not apply. A null that its own schema does not allow is no default: servers in
-    Python write it (`author: str = None`) for what may be left out.
+    Follows `properties` and `allOf`; other keywords may not apply. A default null that the schema does not allow is ignored: servers in
+    Python write it (`author: str = None`) for optional values.
     """
     filled = dict(params)
     for name, property_schema in _objects(schema.get("properties")):
@@ -93,7 +93,7 @@ def _may_be_default(schema: JsonSchema) -> bool:
 
 
 def _allows_null(schema: JsonValue) -> bool:
-    """By its type, what it lists, and its branches; what says nothing of it does."""
+    """By type, enum, const and branches. A schema without these allows null."""
     if not isinstance(schema, dict):
         return schema is not False
     types, listed = schema.get("type", "null"), schema.get("enum")
@@ -108,7 +108,7 @@ def _allows_null(schema: JsonValue) -> bool:
 def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterator[tuple[str, str]]:
     """Every string in the value whose schema has that `format`, with its JSON path."""
     if not mentions_format(schema, name):
-        return  # a value of megabytes takes seconds to walk
+        return  # walking a value of megabytes takes seconds
     found: dict[tuple[str, str], None] = {}
 
     def note(path: str, text: str, schema: JsonSchema) -> str:
@@ -121,22 +121,22 @@ def values_of_format(schema: JsonSchema, value: JsonValue, name: str) -> Iterato
 
 
 def mentions_format(schema: JsonValue, name: str) -> bool:
-    """Whether any part of the schema, which nobody changes any more, has that `format`."""
+    """Whether any part of the schema has that `format`. The schema must not change later."""
     return _mentions_format(_Identity(schema), name)
 
 
 def mentions_secrets(schema: JsonValue) -> bool:
-    """Whether any part of the schema, which nobody changes any more, makes a secret of what it describes."""
+    """Whether any part of the schema describes a secret. The schema must not change later."""
     return _mentions_secrets(_Identity(schema))
 
 
 def text_of(schema: JsonSchema) -> str:
-    """The schema, which nobody changes any more, as JSON with sorted names."""
+    """The schema as JSON with sorted names. The schema must not change later."""
     return _text(_Identity(schema))
 
 
 class _Identity:
-    """Equal to itself alone: every call asks the same of the schemas of its tool, and walking them takes longer than the tool."""
+    """A key for caches: equal by identity only. Each call asks about the schemas of its tool, and walking them is slow."""
 
     __slots__ = ("schema",)
 
@@ -166,7 +166,7 @@ def _mentions_secrets(of: _Identity) -> bool:
 
 
 def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:
-    """Whether any part of the schema is what is meant."""
+    """Whether any part of the schema fulfils the condition."""
     match schema:
         case dict():
             return is_meant(schema) or any(mentions(part, is_meant) for part in schema.values())
@@ -177,19 +177,19 @@ def mentions(schema: JsonValue, is_meant: Callable[[JsonSchema], bool]) -> bool:
 
 
 def has_meaning(schema: JsonSchema) -> bool:
-    """Whether this part of a schema marks a file or a secret."""
+    """Whether this part of a schema describes a file or a secret."""
     return schema.get("format") == FILE_PATH or is_secret(schema)
 
 
 def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters, with those masked whose schema says `writeOnly` or `format: password`."""
+    """The parameters, with values masked whose schema has `writeOnly` or `format: password`."""
     if not mentions_secrets(schema):
-        return params  # with many names, and patterns for them, it takes seconds to walk
+        return params  # with many names and patterns, walking takes seconds
 
     def mask(_path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:
         return MASK if is_secret(schema) else value
 
-    # Params that are secret as a whole are masked one by one: a record's params are an object.
+    # If all params are secret, each is masked, because the params of a record are an object.
     whole = [schema, *_branches(schema)]
     if any(map(is_secret, whole)):
         return dict.fromkeys(params, MASK)
@@ -210,7 +210,7 @@ def map_values(schema: JsonSchema, value: JsonValue, change: Callable[[str, str,
 
 
 def _map(schemas: list[JsonSchema], value: JsonValue, change: Callable[[str, JsonValue, JsonSchema], JsonValue], path: str) -> JsonValue:
-    """`schemas` are all that apply to the value. The walk is no deeper than they are, since each step takes a part of them."""
+    """`schemas` are all that apply to the value. The recursion is no deeper than they are, because each step takes a part of them."""
     applicable = [part for schema in schemas for part in (schema, *_branches(schema))]
     if not any(applicable):
         return value
@@ -232,7 +232,7 @@ def _of_property(schemas: list[JsonSchema], name: str) -> list[JsonSchema]:
 
 
 def _properties(schema: JsonSchema, name: str) -> Iterator[JsonSchema]:
-    """By its name and by every pattern that it matches; `additionalProperties` when there is neither."""
+    """The schemas by name and by each matching pattern; `additionalProperties` if there is neither."""
     properties, patterns = schema.get("properties"), schema.get("patternProperties")
     found = [properties[name]] if isinstance(properties, dict) and name in properties else []
     if isinstance(patterns, dict):
@@ -241,7 +241,7 @@ def _properties(schema: JsonSchema, name: str) -> Iterator[JsonSchema]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """A pattern that cannot be read here counts as matching: what may be a secret is taken for one."""
+    """A pattern that cannot be compiled here counts as matching, so that possible secrets are masked."""
     try:
         _reader(pattern).validate_python(name)
     except ValidationError:
@@ -253,7 +253,7 @@ def _matches(pattern: str, name: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def _reader(pattern: str) -> TypeAdapter[str]:
-    """In time that grows with the name and no faster: the pattern may be a stranger's, and `re` can take for ever. Raises SchemaError."""
+    """Matches in linear time, because the pattern is not trusted, and `re` may take forever. Raises SchemaError."""
     return TypeAdapter(Annotated[str, Field(pattern=pattern)])
 
 
@@ -267,7 +267,7 @@ def _item(schema: JsonSchema, index: int) -> JsonValue:
 
 
 def _branches(schema: JsonSchema) -> Iterator[JsonSchema]:
-    """What else may apply to the same value."""
+    """Subschemas that may apply to the same value."""
     for keyword, kind in FOLLOWED.items():
         if keyword in _SAME_VALUE and keyword in schema:
             value = schema[keyword]

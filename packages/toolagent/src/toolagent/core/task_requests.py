@@ -1,4 +1,4 @@
-"""From a request to a task specification, or to its faults and their remedies."""
+"""Reads task specifications from requests, and explains faults with remedies."""
 
 import hashlib
 import json
@@ -13,6 +13,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.making import MakeRequest
 from toolagent.contracts.task_specs import LONGEST_WORDS, MOST_EXAMPLES, BuildTool, Example, GithubDeploy, MakeLimits, RepairTool
+from toolagent.core.digests import digest_of
 from toolagent.core.failures import TaskConflictError
 from toolagent.core.suggestions import nearest
 
@@ -51,7 +52,7 @@ _FORMS = {
     "dict_type": "It must be an object",
     "model_type": "It must be an object",
 }
-"""In the words of JSON, by pydantic's kind of error."""
+"""Messages in terms of JSON, by pydantic's type of error."""
 _LISTS: Mapping[tuple[int | str, ...], str] = {
     ("examples",): '[{"input": {…}, "expected_output": …}]',
     ("operations",): '["getPet", "pets*"]',
@@ -66,7 +67,7 @@ _STATED = (
 
 @dataclass(frozen=True, slots=True)
 class SpecFault:
-    """One fault: where (a dotted path into the request), what is wrong, what to write instead."""
+    """One fault: its place (a dotted path into the request), and what is wrong, with the remedy."""
 
     field: str
     message: str
@@ -91,9 +92,9 @@ class AskedOtherwiseError(TaskConflictError):
 
 
 def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str = "task_spec") -> Spec:
-    """The specification in an object; `description` is used if it has none of its own. Raises SpecError.
+    """Reads a specification. `description` is used if it has none of its own. Raises SpecError.
 
-    `place` is its path in the request, for messages; empty: it is the request.
+    `place` is its path in the request, for messages; empty: it is the whole request.
     """
     kind = given.get("type")
     if not isinstance(kind, str) or kind not in TYPES:
@@ -103,7 +104,7 @@ def read_spec(given: Mapping[str, JsonValue], description: str = "", place: str 
         raise SpecError(SpecFault(_at(place, "examples"), f"There are more than {MOST_EXAMPLES}."))
     model = TYPES[kind]
     found = chain(_lacking(kind, given, description, place), _unknown_fields(model, given, place))
-    # One more than is kept, so that it can be said that there are more. Each is looked for in all names: thousands take seconds.
+    # One more than is kept, to know that there are more. Finding similar names for thousands of faults would take seconds.
     faults = [*islice(found, _MOST_FAULTS + 1)]
     whole = {**given, "description": given.get("description") or description}
     try:
@@ -153,7 +154,7 @@ def subject_of(spec: Spec) -> str:
 
 def request_key(caller_id: str | None, key: str | None) -> str:
     """The stored form of an idempotency key, different for each caller. Empty without a key."""
-    return "" if key is None else hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()
+    return "" if key is None else digest_of(caller_id, key)
 
 
 def task_id_for(spec: Spec, key: str, attempt: int) -> str:
@@ -187,7 +188,7 @@ def _at(place: str, *path: int | str) -> str:
 
 
 def _lacking(kind: str, given: Mapping[str, JsonValue], description: str, place: str) -> Iterator[SpecFault]:
-    """What pydantic would say less helpfully."""
+    """Missing fields, with better messages than pydantic's."""
     told = given.get("description") or description
     if kind == "github_deploy" and not given.get("repo_url"):
         remedy = "give the address of the repository, or type build_tool with a description"
@@ -201,7 +202,7 @@ def _lacking(kind: str, given: Mapping[str, JsonValue], description: str, place:
 
 
 def _unknown_fields(model: type[BaseModel], given: Mapping[str, JsonValue], place: str) -> Iterator[SpecFault]:
-    """Contracts ignore what they do not know; a misspelt wish must not be ignored."""
+    """Unknown fields. Contracts ignore them, but a misspelt wish must not be ignored."""
     for name, value in given.items():
         if name not in model.model_fields:
             near = nearest(name[:64], model.model_fields, 1)
@@ -228,7 +229,7 @@ def _fault_of(field: str, location: tuple[int | str, ...], message: str, value: 
 
 
 def _address_faults(spec: Spec, place: str) -> Iterator[SpecFault]:
-    """What is asked for is kept in logs and histories."""
+    """Faults of the repository URL. It must contain no password, because it is stored in logs and histories."""
     if not isinstance(spec, GithubDeploy):
         return
     try:

@@ -1,4 +1,4 @@
-"""Makes untrusted texts well-formed, so that they can be stored and sent, and long ones short."""
+"""Makes untrusted texts well-formed, so that they can be stored and sent, and shortens long ones."""
 
 import json
 import re
@@ -13,20 +13,20 @@ C = TypeVar("C", bound=BaseModel)
 
 _UNFIT = re.compile("[\0\ud800-\udfff]")
 _ESCAPES = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)")
-"""What a backslash begins in JSON; the group is half a character without its other half."""
+"""Escape sequences in JSON. The group matches a lone surrogate."""
 _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
-"""Of whole pairs too: they are told apart only where there is one."""
+"""Matches surrogates, also in pairs: a quick test before the slower pattern."""
 _REPLACED = b"\\ufffd"
 
 
 def shortened(text: str, most: int) -> str:
-    """The text, or so many characters of it and `…`."""
+    """The text, cut to `most` characters and `…`."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
 def well_formed(text: str) -> str:
     """The text with U+FFFD for lone surrogates, which UTF-8 cannot hold, and for NUL, which PostgreSQL cannot hold."""
-    # Nearly every text is printable but for its line ends; both looks are at the speed of C.
+    # Nearly every line is printable. Both checks run at the speed of C.
     return text if text.isprintable() else _UNFIT.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -3,19 +3,21 @@
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
 # pyright: reportUntypedBaseClass=false
 
+from typing import Unpack
+
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import JsonValue, PrivateAttr
 
 from toolagent.client.http import ToolAgentHttp
-from toolagent.contracts.calls import Caller, ToolResult
+from toolagent.contracts.calls import ToolResult
 from toolagent.core.formats.uses import answer_text
-from toolagent.integrations.offered import OfferedTool, offered
+from toolagent.integrations.offered import Choice, OfferedTool, offered
 
 __all__ = ["ServiceTool", "tools"]
 
 
 class ServiceTool(BaseTool):
-    """One tool of a service. Parameters may have any name, also those that LangChain gives a meaning of its own."""
+    """One tool of a service. Parameters may have any name, also those with a special meaning in LangChain."""
 
     handle_tool_error: bool = True
     _tool: OfferedTool = PrivateAttr()
@@ -33,11 +35,9 @@ class ServiceTool(BaseTool):
         return _told(await self._tool.run(params))
 
 
-def tools(
-    service: ToolAgentHttp, *tool_ids: str, namespace: str | None = None, tag: str | None = None, caller: Caller | None = None
-) -> list[ServiceTool]:
+def tools(service: ToolAgentHttp, *tool_ids: str, **choice: Unpack[Choice]) -> list[ServiceTool]:
     """For `bind_tools` and agents. An error of a call is a `ToolMessage` of status `error`. Raises as `offered`."""
-    return [ServiceTool.of(tool) for tool in offered(service, *tool_ids, namespace=namespace, tag=tag, caller=caller)]
+    return [ServiceTool.of(tool) for tool in offered(service, *tool_ids, **choice)]
 
 
 def _told(result: ToolResult) -> str:

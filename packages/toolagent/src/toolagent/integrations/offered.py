@@ -1,9 +1,10 @@
-"""The tools of a service as all frameworks are given them."""
+"""The tools of a service, in the form that all integrations use."""
 
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import TypedDict, Unpack
 
 from pydantic import JsonValue, TypeAdapter
 
@@ -13,7 +14,7 @@ from toolagent.contracts.calls import Caller, ToolCall, ToolResult
 from toolagent.contracts.contract import Contract, JsonSchema
 from toolagent.contracts.formats import ToolFormat
 
-__all__ = ["OfferedTool", "offered"]
+__all__ = ["Choice", "OfferedTool", "offered"]
 
 
 class _Function(Contract):
@@ -31,7 +32,7 @@ _LISTED = TypeAdapter(tuple[_Listed, ...])
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """Name and schema are what every vendor takes."""
+    """A tool with a name and a schema that every vendor accepts."""
 
     name: str
     description: str
@@ -41,26 +42,32 @@ class OfferedTool:
     caller: Caller
 
     def call(self, params: Mapping[str, JsonValue]) -> ToolResult:
-        """Make a call and wait for its end. An unreachable service is a result too."""
+        """Make a call and wait for its result. Errors of the connection are results too."""
         call = ToolCall(tool_id=self.tool_id, params=dict(params), caller=self.caller)
         return result_of(partial(self.service.run, call), self.tool_id)
 
     async def run(self, params: Mapping[str, JsonValue]) -> ToolResult:
-        """The same, in a thread."""
+        """As `call`, in a thread."""
         return await asyncio.to_thread(self.call, params)
 
 
-def offered(
-    service: ToolAgentHttp, *tool_ids: str, namespace: str | None = None, tag: str | None = None, caller: Caller | None = None
-) -> list[OfferedTool]:
-    """The tools with these ids, or all that have this namespace and tag.
+class Choice(TypedDict, total=False):
+    """The namespace and tag of the tools, and the caller of their calls."""
+
+    namespace: str | None
+    tag: str | None
+    caller: Caller | None
+
+
+def offered(service: ToolAgentHttp, *tool_ids: str, **choice: Unpack[Choice]) -> list[OfferedTool]:
+    """The tools with these ids, or all with this namespace and tag.
 
     Raises ValueError for an id that is not among them, and as the methods of `ToolAgentHttp` do.
     """
-    listed = service.tools_as(ToolFormat.OPENAI, namespace, tag)
+    listed = service.tools_as(ToolFormat.OPENAI, choice.get("namespace"), choice.get("tag"))
     if missing := set(tool_ids) - set(listed.names.values()):
         reasons = [f"{tool_id!r} ({listed.left_out.get(tool_id, 'not there, or not active')})" for tool_id in sorted(missing)]
         raise ValueError(f"These tools cannot be offered: {', '.join(reasons)}.")
-    functions, caller = [one.function for one in _LISTED.validate_python(listed.tools)], caller or Caller()
+    functions, caller = [one.function for one in _LISTED.validate_python(listed.tools)], choice.get("caller") or Caller()
     tools = [OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], service, caller) for one in functions]
     return [tool for tool in tools if not tool_ids or tool.tool_id in tool_ids]

@@ -2,22 +2,21 @@
 
 # pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownParameterType=false, reportUnknownArgumentType=false
 
+from typing import Unpack
+
 from pydantic import JsonValue
 from pydantic_ai import Tool
 
 from toolagent.client.http import ToolAgentHttp
-from toolagent.contracts.calls import Caller
 from toolagent.core.formats.uses import answer_value
-from toolagent.integrations.offered import OfferedTool, offered
+from toolagent.integrations.offered import Choice, OfferedTool, offered
 
 __all__ = ["tools"]
 
 
-def tools(
-    service: ToolAgentHttp, *tool_ids: str, namespace: str | None = None, tag: str | None = None, caller: Caller | None = None
-) -> list[Tool]:
-    """For `Agent(tools=…)`. What goes wrong with a call is what the model reads as its output. Raises as `offered`."""
-    return [_tool(tool) for tool in offered(service, *tool_ids, namespace=namespace, tag=tag, caller=caller)]
+def tools(service: ToolAgentHttp, *tool_ids: str, **choice: Unpack[Choice]) -> list[Tool]:
+    """For `Agent(tools=…)`. The model reads errors of a call as its output. Raises as `offered`."""
+    return [_tool(tool) for tool in offered(service, *tool_ids, **choice)]
 
 
 def _tool(tool: OfferedTool) -> Tool:

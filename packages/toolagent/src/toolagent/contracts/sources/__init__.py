@@ -1,4 +1,4 @@
-"""Where a tool's implementation lives: one module a type and one line here, a union tagged by `type`."""
+"""Sources of tools: one module and one line here for each type, in a union tagged by `type`."""
 
 from typing import Annotated
 
@@ -53,4 +53,4 @@ ToolSource = Annotated[
     | McpSource,
     Field(discriminator="type"),
 ]  # fmt: skip
-"""The order is that of the API's description."""
+"""In the order of the API's description."""

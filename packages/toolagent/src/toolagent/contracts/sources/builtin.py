@@ -1,4 +1,4 @@
-"""A part of the engine."""
+"""Tools that are part of the engine."""
 
 from typing import Literal
 
@@ -10,7 +10,7 @@ __all__ = ["BuiltinSource"]
 
 
 class BuiltinSource(Source):
-    """Code of the engine itself, by the name of its handler."""
+    """Code of the engine, by the name of its handler."""
 
     type: Literal["builtin"] = "builtin"
     handler: ToolId

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import AtLeastOne
 from toolagent.contracts.sources.login import Login
 from toolagent.contracts.sources.source import HttpSource, PackedSource, SharedProcess, Traits
 
@@ -12,33 +13,36 @@ __all__ = ["DockerSource"]
 
 
 class DockerSource(HttpSource, PackedSource):
-    """A container: one that is there (`container_id`), or one made of a Dockerfile, or of an image; the first of these that is given."""
+    """A container: an existing one (`container_id`), or one made of a Dockerfile or an image. The first that is given counts."""
 
     mended = ("host_dir", "content", "endpoint_path", "http_method", "dockerfile", "internal_port")
 
     type: Literal["docker"] = "docker"
     container_id: str | None = None
     image: str | None = None
-    dockerfile: Annotated[str | None, Field(description="Path of the Dockerfile in `host_dir`.")] = None
-    host_dir: Annotated[str | None, Field(description="Folder it is built in, relative to the data folder.")] = None
-    content: Annotated[
-        str | None, Field(description="That folder's files in the content store, by the id of their archive; set at import.")
-    ] = None
-    internal_port: Annotated[
-        int, Field(ge=0, le=65535, description="Port of the server in the container, on its loopback; 0: what the image exposes, or $PORT.")
-    ] = 0
-    command: Annotated[tuple[str, ...], Field(description="Run in the container instead of the image's own command.")] = ()
+    dockerfile: str | None = None
+    """Path of the Dockerfile in `host_dir`."""
+    host_dir: str | None = None
+    """Folder it is built in, relative to the data folder."""
+    content: str | None = None
+    """That folder's files in the content store, by the id of their archive; set at import."""
+    internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Port of the server in the container, on its loopback; 0: the port that the image exposes, or $PORT."""
+    command: tuple[str, ...] = ()
+    """The command of the container, instead of the image's own."""
     environment: dict[str, str] = {}
     login: Login | None = None
-    volumes: Annotated[
-        dict[str, str],
-        Field(description="Folders of the machine, by where the container sees them; a plain name is a folder of the tool's own."),
-    ] = {}
-    mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$", description="`512m`, `2g`.")] = None
-    nano_cpus: Annotated[int | None, Field(ge=1, description="Billionths of a core.")] = None
-    pids_limit: Annotated[int | None, Field(ge=1, description="Processes and threads at once.")] = None
+    volumes: dict[str, str] = {}
+    """Folders of the machine, by their path in the container. A plain name is a folder of the tool's own."""
+    mem_limit: Annotated[str | None, Field(pattern=r"^\d+ *[kmgtKMGT]?[iI]?[bB]?$")] = None
+    """`512m`, `2g`."""
+    nano_cpus: AtLeastOne | None = None
+    """Billionths of a core."""
+    pids_limit: AtLeastOne | None = None
+    """Processes and threads at once."""
     use_gpu: bool = False
-    gpu_count: Annotated[int, Field(ge=-1, description="-1: all of them.")] = -1
+    gpu_count: Annotated[int, Field(ge=-1)] = -1
+    """-1: all of them."""
     process: SharedProcess = None
 
     @property

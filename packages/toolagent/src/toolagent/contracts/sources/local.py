@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import NonEmpty
 from toolagent.contracts.sources.login import Login
 from toolagent.contracts.sources.source import Environment, HttpSource, PackedSource, ScriptLanguage, SharedProcess, Traits
 
@@ -12,16 +13,17 @@ __all__ = ["LocalSource"]
 
 
 class LocalSource(HttpSource, PackedSource):
-    """A project on this machine: of uv, started as `main.py --port N`, else of npm, started as `main.mjs --port N`."""
+    """A project on this machine: of uv, started as `main.py --port N`, or of npm, started as `main.mjs --port N`."""
 
     mended = ("host_dir", "content", "endpoint_path", "http_method")
 
     type: Literal["local"] = "local"
-    host_dir: Annotated[str, Field(min_length=1, description="Folder of the project, relative to the data folder.")]
-    internal_port: Annotated[int, Field(ge=0, le=65535, description="A fixed port; 0 takes a free one.")] = 0
-    content: Annotated[
-        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
-    ] = None
+    host_dir: NonEmpty
+    """Folder of the project, relative to the data folder."""
+    internal_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """A fixed port; 0: any free one."""
+    content: str | None = None
+    """The project's files in the content store, by the id of their archive; set at import."""
     environment: Environment = {}
     login: Login | None = None
     process: SharedProcess = None

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import HeaderName, SecretName
+from toolagent.contracts.identifiers import HeaderName, NonEmpty, SecretName
 from toolagent.contracts.mcp_oauth import McpOAuth
 from toolagent.contracts.sources.source import PackedSource, ScriptLanguage, SharedProcess, Traits, WithoutUser
 
@@ -14,7 +14,7 @@ __all__ = ["McpHints", "McpSource", "Revision"]
 
 
 class McpHints(Contract):
-    """What a server says of a tool; null: nothing. It counts for trusted servers only."""
+    """A server's statements about a tool; null: none. They count for trusted servers only."""
 
     title: str | None = None
     read_only: bool | None = None
@@ -29,48 +29,44 @@ _MODERN: Revision = "2026-07-28"
 
 
 class McpSource(PackedSource):
-    """A tool of an MCP server: one that is reached over HTTP (`url`), or one that is started here and speaks on its stdin and stdout.
+    """A tool of an MCP server, which is reached over HTTP (`url`), or started here with stdin and stdout.
 
-    `host_dir` is started as `main.py`, or as `command` says; `command` alone is a program of the machine.
+    A project in `host_dir` is started as `main.py`, or by `command`. `command` alone is a program of the machine.
     """
 
     mended = ("host_dir", "content", "command", "tool_name")
 
     type: Literal["mcp"] = "mcp"
-    tool_name: Annotated[str, Field(min_length=1, description="What the server calls it.")]
-    url: Annotated[
-        Annotated[str, WithoutUser] | None, Field(description="Where the server is, with its path: `https://example.com/mcp`.")
-    ] = None
-    transport: Annotated[
-        Literal["streamable_http", "sse"], Field(description="How `url` is spoken to; `sse` is what servers of before 2025 speak.")
-    ] = "streamable_http"
-    command: Annotated[
-        tuple[str, ...], Field(description="Program and arguments; the program is looked for in the project's environment first.")
-    ] = ()
-    host_dir: Annotated[str | None, Field(min_length=1, description="Folder of the server's project, relative to the data folder.")] = None
-    content: Annotated[
-        str | None, Field(description="The project's files in the content store, by the id of their archive; set at import.")
-    ] = None
-    environment: Annotated[
-        dict[str, str], Field(description="Variables of the server that is started; `secret:NAME` as a value is that secret.")
-    ] = {}
-    revision: Annotated[
-        Revision | None,
-        Field(description="The revision of the protocol that is tried first; unset: 2026-07-28 by HTTP, 2025-11-25 with a program."),
-    ] = None
+    tool_name: NonEmpty
+    """Its name at the server."""
+    url: Annotated[str, WithoutUser] | None = None
+    """The address of the server, with its path: `https://example.com/mcp`."""
+    transport: Literal["streamable_http", "sse"] = "streamable_http"
+    """The transport for `url`; `sse` is that of servers before 2025."""
+    command: tuple[str, ...] = ()
+    """Program and arguments. The program is searched in the project's environment first."""
+    host_dir: Annotated[str | None, Field(min_length=1)] = None
+    """Folder of the server's project, relative to the data folder."""
+    content: str | None = None
+    """The project's files in the content store, by the id of their archive; set at import."""
+    environment: dict[str, str] = {}
+    """Environment variables of the started server. A value `secret:NAME` is replaced by that secret."""
+    revision: Revision | None = None
+    """The protocol revision to try first; unset: 2026-07-28 over HTTP, 2025-11-25 with a program."""
     process: SharedProcess = None
-    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    remote_api_key: SecretName | None = None
+    """The name of a secret, `secret:NAME`; never the key itself."""
     auth_header: HeaderName = "Authorization"
-    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
-    headers: Annotated[
-        dict[HeaderName, str], Field(description="Further headers; `secret:NAME`, also after a scheme, is that secret.")
-    ] = {}
-    oauth: Annotated[McpOAuth | None, Field(description="The client that logs in at a registered server.")] = None
-    only_public: Annotated[bool, Field(description="Ask it only at public addresses.")] = False
-    server: Annotated[
-        str | None,
-        Field(description="The registered server that it is a tool of: its URL may lead where `TOOL_AGENT_MCP_ALLOW` lets servers be."),
-    ] = None
+    auth_scheme: str = "Bearer"
+    """Precedes the key; empty: the key alone is sent."""
+    headers: dict[HeaderName, str] = {}
+    """Further headers. `secret:NAME`, also after a scheme, is replaced by that secret."""
+    oauth: McpOAuth | None = None
+    """The client that logs in at a registered server."""
+    only_public: bool = False
+    """Whether it may be reached at public addresses only."""
+    server: str | None = None
+    """The registered server of the tool. Its URL may lead where `TOOL_AGENT_MCP_ALLOW` allows."""
     hints: McpHints | None = None
 
     @property
@@ -82,7 +78,7 @@ class McpSource(PackedSource):
 
     @property
     def is_modern_first(self) -> bool:
-        """Whether 2026-07-28 is tried first. Programs of before may end at a request that they do not know."""
+        """Whether 2026-07-28 is tried first. Older programs may exit at an unknown request."""
         return self.revision == _MODERN or (self.revision is None and self.url is not None and self.transport == "streamable_http")
 
     @property
@@ -99,5 +95,5 @@ class McpSource(PackedSource):
         return "" if is_ours else "is one of an MCP server. Repair the server, or tell its operator."
 
     def packed_as(self, archive: str | None) -> Self:
-        """The same with these files; unchanged for a server elsewhere, or a program of the machine."""
+        """The source with these files; unchanged for a server elsewhere, or a program of the machine."""
         return self if self.host_dir is None else super().packed_as(archive)

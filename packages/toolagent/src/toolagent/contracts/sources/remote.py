@@ -1,4 +1,4 @@
-"""A service somewhere else."""
+"""Services elsewhere."""
 
 from typing import Annotated, Literal, Self
 
@@ -6,31 +6,36 @@ from pydantic import Field, JsonValue, model_validator
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.contract import Contract
-from toolagent.contracts.identifiers import SecretName
+from toolagent.contracts.identifiers import NonEmpty, SecretName
 from toolagent.contracts.sources.source import HttpSource, Traits, WithoutUser
 
 __all__ = ["Envelope", "RemoteSource"]
 
 
 class Envelope(Contract):
-    """How parameters and result are wrapped where one path serves many tools."""
+    """The wrapping of parameters and result, for a path that serves many tools."""
 
-    params_field: Annotated[str, Field(min_length=1, description="The field of the body that the parameters are in.")]
-    fixed: Annotated[dict[str, JsonValue], Field(description="What stands beside it, the same for each call.")] = {}
-    result_field: Annotated[str, Field(min_length=1, description="The field of the answer that is the result.")]
+    params_field: NonEmpty
+    """The field of the body with the parameters."""
+    fixed: dict[str, JsonValue] = {}
+    """Further fields of the body, the same for each call."""
+    result_field: NonEmpty
+    """The field of the answer with the result."""
 
 
 class RemoteSource(HttpSource):
-    """A service somewhere else, reached over HTTP."""
+    """A service elsewhere, reached over HTTP."""
 
     type: Literal["remote"] = "remote"
-    remote_url: Annotated[
-        str, Field(pattern=r"^https?://[^\s/]", description="Scheme, host and port, and a path prefix if there is one."), WithoutUser
-    ]
-    remote_path: Annotated[str, Field(description="Path of the call; `endpoint_path` when empty.")] = ""
-    remote_api_key: Annotated[SecretName | None, Field(description="The name of a secret, `secret:NAME`; never the key itself.")] = None
+    remote_url: Annotated[str, Field(pattern=r"^https?://[^\s/]"), WithoutUser]
+    """Scheme, host and port, with an optional path prefix."""
+    remote_path: str = ""
+    """Path of the call; empty: `endpoint_path`."""
+    remote_api_key: SecretName | None = None
+    """The name of a secret, `secret:NAME`; never the key itself."""
     auth_header: str = "Authorization"
-    auth_scheme: Annotated[str, Field(description="Written before the key; empty sends the key alone.")] = "Bearer"
+    auth_scheme: str = "Bearer"
+    """Precedes the key; empty: the key alone is sent."""
     auth_kind: Annotated[
         Literal["key", "basic", "cookie", "client_credentials"],
         Field(
@@ -39,18 +44,15 @@ class RemoteSource(HttpSource):
         ),
     ] = "key"
     auth_cookie: Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]{0,100}$")] = ""
-    token_url: Annotated[
-        str | None, Field(pattern=r"^https?://[^\s/@]+(/[^\s@]*)?$", description="Where OAuth 2 gives tokens to clients.")
-    ] = None
+    token_url: Annotated[str | None, Field(pattern=r"^https?://[^\s/@]+(/[^\s@]*)?$")] = None
+    """The token endpoint of OAuth 2."""
     token_scopes: tuple[str, ...] = ()
-    only_public: Annotated[bool, Field(description="Call it only at public addresses, as servers are called that a repository names.")] = (
-        False
-    )
-    table: Annotated[
-        str | None,
-        Field(description="The external tool table that names it: it is called where `TOOL_AGENT_EXTERNAL_TOOLS_ALLOW` lets tables lead."),
-    ] = None
-    envelope: Annotated[Envelope | None, Field(description="Unset: the parameters are the body, and the answer is the result.")] = None
+    only_public: bool = False
+    """Whether it may be reached at public addresses only, as servers named by a repository."""
+    table: str | None = None
+    """The external tool table of the tool. It may be reached where `TOOL_AGENT_EXTERNAL_TOOLS_ALLOW` allows."""
+    envelope: Envelope | None = None
+    """Unset: the body is the parameters, and the answer is the result."""
 
     @property
     def traits(self) -> Traits:

@@ -1,10 +1,9 @@
 """A script."""
 
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from toolagent.contracts.backend_runtimes import BackendRuntime
+from toolagent.contracts.identifiers import NonEmpty
 from toolagent.contracts.sources.source import Environment, ScriptLanguage, Source, Traits
 
 __all__ = ["ScriptSource"]
@@ -14,12 +13,12 @@ class ScriptSource(Source):
     """A script that reads JSON from stdin and writes JSON to stdout."""
 
     type: Literal["script"] = "script"
-    script_path: Annotated[str, Field(min_length=1, description="Relative to the folder in `content`; without that, to the script root.")]
+    script_path: NonEmpty
+    """Relative to the folder in `content`, or without that to the script root."""
     language: ScriptLanguage
     entry_point: str | None = None
-    content: Annotated[
-        str | None, Field(description="The script's folder in the content store, by the id of its archive; set at import.")
-    ] = None
+    content: str | None = None
+    """The script's folder in the content store, by the id of its archive; set at import."""
     environment: Environment = {}
 
     @property

@@ -1,4 +1,4 @@
-"""What every type of source is, and those that are reached over HTTP; and what the rest of the service asks of them."""
+"""The base classes of all sources, and of those that are reached over HTTP, with the traits that the rest of the service uses."""
 
 import re
 from abc import abstractmethod
@@ -28,13 +28,11 @@ __all__ = [
 
 SharedProcess = Annotated[
     GroupId | None,
-    Field(
-        description="Tools whose sources name the same process, files and rights run in one, usually a group's; unset: in one of its own."
-    ),
+    Field(description="Tools with the same process name, files and rights run in one process, usually a group; unset: its own process."),
 ]
 
 Environment = Annotated[
-    dict[EnvironmentName, str], Field(description="Variables that it runs with: texts, or `secret:NAME`, also in the query of an address.")
+    dict[EnvironmentName, str], Field(description="Environment variables: texts, or `secret:NAME`, also within an address.")
 ]
 
 HttpMethod = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -52,7 +50,7 @@ def _without_user(url: str) -> str:
     """Raises ValueError for a URL that carries a user name or password."""
     authority = _AUTHORITY.match(url)
     if authority and "@" in authority[1]:
-        # The URL itself is not repeated: it holds what must not be written down.
+        # The message does not repeat the URL, because that holds a secret.
         raise ValueError("a user name or password does not belong in the URL: name a secret in `remote_api_key`")
     return url
 
@@ -68,44 +66,44 @@ class ScriptLanguage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What the rest of the service has to know of a source, whatever its type."""
+    """The properties of a source that the rest of the service uses, whatever its type."""
 
     runtime: BackendRuntime
     on_host: bool = False
-    """It is started on one host, and can be called from there only."""
+    """It is started on one host, and can be called only from there."""
     stays_up: bool = False
-    """What is started for it stays between calls, and can be killed."""
+    """Its process stays up between calls, and can be killed."""
     apart: bool = False
-    """The sandbox holds all that it does: made-up input reaches nothing that it does not declare."""
+    """The sandbox contains all its effects: made-up input reaches nothing that the tool does not declare."""
     servers: tuple[str, ...] = ()
-    """Those of others, as URLs: first the one that calls go to, then who else is shown its secrets. Empty: it is started here."""
+    """URLs of foreign servers: first the one that gets the calls, then others that get its secrets. Empty: it is started here."""
     shown: tuple[str, ...] = ()
-    """What of it these servers see, where secrets are named."""
+    """The texts that these servers get, in which secrets are named."""
     only_public: bool = False
-    """These may be reached at public addresses only."""
+    """Whether these servers may be reached at public addresses only."""
     handler: str | None = None
-    """The part of the service that it is, which cannot be removed; None for all others."""
+    """The handler of a built-in tool, which cannot be removed; None for all others."""
     asks: bool = False
-    """It may ask its caller something while a call goes on, and log."""
+    """It may ask its caller questions and log during a call."""
     in_blocks: bool = False
-    """Without an output schema it answers in blocks of content: `text`, and what is no text in `content`."""
+    """Without an output schema it answers in blocks of content: `text`, and other blocks in `content`."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The names of the secrets that these servers are shown."""
+        """The names of the secrets that these servers get."""
         return tuple(name for text in self.shown for name in _SECRET.findall(text))
 
     @property
     def elsewhere(self) -> bool:
-        """Somebody else runs it."""
+        """Whether it runs elsewhere."""
         return bool(self.servers)
 
 
 class Source(Contract):
-    """What every type of source is. What a type does not say of itself is taken to be absent, which is always safe."""
+    """The base class of sources. Properties that a type does not override mean that it lacks the feature, which is always safe."""
 
     mended: ClassVar[tuple[str, ...]] = ()
-    """The fields that a repair may change; none where nothing here can mend it."""
+    """The fields that a repair may change; none if it cannot be repaired here."""
 
     @property
     @abstractmethod
@@ -113,41 +111,41 @@ class Source(Contract):
 
     @property
     def archive(self) -> str | None:
-        """Its files in the content store, where it has any."""
+        """The archive of its files in the content store, if any."""
         return getattr(self, "content", None)
 
     @property
     def folder(self) -> str | None:
-        """The folder of the data folder that is packed when it is imported."""
+        """The folder, in the data folder, that is packed at import."""
         return None
 
     @property
     def shared_process(self) -> str | None:
-        """The name of the process that it shares; None for one that has its own, or none."""
+        """The name of the process that it shares; None if it shares none."""
         return getattr(self, "process", None)
 
     @property
     def project(self) -> str | None:
-        """`folder`, where it is a project of uv or npm that is started on the host."""
+        """`folder`, if it is a project of uv or npm that is started on the host."""
         return None
 
     @property
     def main(self) -> tuple[str, ScriptLanguage] | None:
-        """The file that is started, and which brings its own dependencies; None where only its project has them."""
+        """The file that is started, which declares its own dependencies; None if only its project does."""
         return None
 
     @property
     def remedy(self) -> str:
-        """Why its files cannot be changed here, and what to do instead, as what follows `The tool X`; empty when they can."""
+        """Why its files cannot be changed here, and what to do instead, to follow `The tool X`; empty if they can."""
         return "" if self.mended else "is of a type that is not repaired here. Change it where it comes from, and register that."
 
     def packed_as(self, archive: str | None) -> Self:
-        """The same with these files; unchanged where it has none."""
+        """The source with these files; unchanged if its type has none."""
         return self.model_copy(update={"content": archive}) if "content" in type(self).model_fields else self
 
 
 class PackedSource(Source):
-    """Its implementation may be a folder of the data folder, `host_dir`, which is packed as `content`. Tools may share a `process`."""
+    """A source whose files are a folder of the data folder, `host_dir`, packed as `content`. Tools may share a `process`."""
 
     @property
     def folder(self) -> str | None:
@@ -155,33 +153,24 @@ class PackedSource(Source):
 
 
 class HttpSource(Source):
-    """What all sources that are reached over HTTP say of it."""
+    """A source that is reached over HTTP."""
 
-    endpoint_path: Annotated[str, Field(pattern=r"^/", description="Path of the call; `{name}` is filled from the parameters.")] = "/"
+    endpoint_path: Annotated[str, Field(pattern=r"^/")] = "/"
+    """Path of the call. `{name}` is replaced by that parameter."""
     http_method: HttpMethod = "POST"
-    health_path: Annotated[
-        str,
-        Field(
-            pattern=r"^/",
-            description="Asked until it answers 200; of the default one, and where a path is not there, any answer below 500 will do.",
-        ),
-    ] = "/health"
-    query_parameters: Annotated[
-        tuple[str, ...], Field(description="Parameters that go into the query although the method has a body; GET and DELETE need none.")
-    ] = ()
-    header_parameters: Annotated[dict[str, HeaderName], Field(description="Parameters that go into a header, with its name.")] = {}
-    body_parameter: Annotated[
-        str | None, Field(description="The parameter that is the whole body; unset: an object of all that go nowhere else.")
-    ] = None
-    parameter_styles: Annotated[
-        dict[str, ParameterStyle], Field(description="Lists and objects in path, query or header that are not written as usual.")
-    ] = {}
-    body_encoding: Annotated[
-        BodyEncoding, Field(description="How the body is written; `octets`: `body_parameter` names a file, sent as it is.")
-    ] = "json"
-    body_media_type: Annotated[
-        str, Field(pattern=r"^([\w.+*-]+/[\w.+*-]+)?$", description="The media type of octets; empty: `application/octet-stream`.")
-    ] = ""
-    file_parameters: Annotated[
-        tuple[str, ...], Field(description="Parameters of the format `file-path` whose files are sent, in a body that is not JSON.")
-    ] = ()
+    health_path: Annotated[str, Field(pattern=r"^/")] = "/health"
+    """Polled until it answers 200. For the default path, and for a missing path, any answer below 500 is enough."""
+    query_parameters: tuple[str, ...] = ()
+    """Parameters in the query although the method has a body. GET and DELETE do not need this."""
+    header_parameters: dict[str, HeaderName] = {}
+    """Parameters in a header, with its name."""
+    body_parameter: str | None = None
+    """The parameter that is the whole body; unset: an object of all other parameters."""
+    parameter_styles: dict[str, ParameterStyle] = {}
+    """Styles of lists and objects in path, query or header, if not the default."""
+    body_encoding: BodyEncoding = "json"
+    """The encoding of the body; `octets`: the content of the file in `body_parameter`."""
+    body_media_type: Annotated[str, Field(pattern=r"^([\w.+*-]+/[\w.+*-]+)?$")] = ""
+    """The media type of octets; empty: `application/octet-stream`."""
+    file_parameters: tuple[str, ...] = ()
+    """Parameters of the format `file-path` whose files are sent, in a body other than JSON."""

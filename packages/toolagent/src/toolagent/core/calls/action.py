@@ -1,4 +1,4 @@
-"""The `<ACTION>` protocol: find a block, read it, write its observation. The caller parses the XML."""
+"""The `<ACTION>` protocol: finds a block, reads it, writes its observation. The caller parses the XML."""
 
 import json
 import re
@@ -39,26 +39,9 @@ FORM = (
 
 _EXECUTION = {"success", "outputData", "logs"}
 
-_TYPES = {
-    ErrorType.TOOL_NOT_FOUND: "ToolNotFoundError",
-    ErrorType.VALIDATION_ERROR: "ParameterValidationError",
-    ErrorType.PERMISSION_DENIED: "PermissionDeniedError",
-    ErrorType.SECURITY_ERROR: "SecurityError",
-    ErrorType.BUDGET_EXCEEDED: "BudgetExceededError",
-    ErrorType.REJECTED: "RejectedError",
-    ErrorType.CANCELLED: "CancelledError",
-    ErrorType.TIMEOUT: "TimeoutError",
-    ErrorType.EXECUTION_ERROR: "ExecutionError",
-    ErrorType.DEPENDENCY_ERROR: "DependencyError",
-    ErrorType.OUTPUT_VALIDATION_ERROR: "OutputValidationError",
-    ErrorType.EXECUTOR_NOT_FOUND: "ExecutorNotFoundError",
-    ErrorType.UNAVAILABLE: "UnavailableError",
-}
-"""As the protocol writes error types."""
-
 
 class ActionRefused(ValueError):
-    """The action is refused and nothing is called. `kind` is an error type as the protocol writes it."""
+    """The action is refused, and nothing is called. `kind` is an error type as the protocol writes it."""
 
     def __init__(self, message: str, *, kind: str = "MalformedActionError", tool_id: str = "") -> None:
         super().__init__(message)
@@ -104,7 +87,7 @@ def block_of(text: str) -> Block:
     if _PROLOG.match(before):
         if "<!DOCTYPE" in before or "<!ENTITY" in before:
             raise ActionRefused(NO_DTD)
-        # Not searched for: what is all blanks takes the square of its length to search.
+        # `match`, not `search`: a search in blanks takes quadratic time.
         declared = _DECLARATION.match(before)
         before = before[declared.end() :] if declared else before
     if begin is None:
@@ -137,7 +120,7 @@ def observation_of(result: ToolResult) -> Observation:
     """The observation of an ended call."""
     tool_id = result.tool_id
     if result.error is not None:
-        kind = original_type_of(result.error) or _TYPES[result.error.type]
+        kind = original_type_of(result.error) or _written(result.error.type)
         return refused(tool_id, kind, _message(result.error, result.validation_errors), _details(result.error))
     if (own := own_failure(result.result)) is not None:
         return refused(tool_id, *own)
@@ -146,13 +129,13 @@ def observation_of(result: ToolResult) -> Observation:
 
 
 def started(tool_id: str, call_id: str) -> Observation:
-    """The observation of a call that the agent does not wait for."""
+    """The observation of an asynchronous call."""
     content = f"Tool {tool_id} was started as task {call_id}. GET /tasks/{call_id} says how it ends."
     return Observation(tool_id=tool_id, status="success", content=content)
 
 
 def not_called(more: int) -> str:
-    """The note about further blocks; empty when there are none."""
+    """The note about further blocks; empty if there are none."""
     if not more:
         return ""
     which = "another <ACTION> block, which was" if more == 1 else f"{more} more <ACTION> blocks, which were"
@@ -165,8 +148,15 @@ def refused(tool_id: str, kind: str, message: str, details: str = "") -> Observa
     return Observation(tool_id=tool_id, status="error", content=f"{subject} failed. Error type: {kind}. Message: {message}{more}")
 
 
+def _written(kind: ErrorType) -> str:
+    """An error type as the protocol writes it: `ToolNotFoundError`."""
+    if kind is ErrorType.VALIDATION_ERROR:
+        return "ParameterValidationError"
+    return f"{kind.title().replace('_', '').removesuffix('Error')}Error"
+
+
 def _blocks_after(text: str, position: int) -> int:
-    """How many blocks there are from here on that end."""
+    """The number of complete blocks from this position on."""
     count = 0
     try:
         while begin := _BEGIN.search(text, position):
@@ -242,7 +232,7 @@ def _details(error: ToolError) -> str:
 
 
 def _own_output(output: JsonValue) -> JsonValue:
-    """What a script answered, of an output that is a ScriptExecutionResult; any other as it is."""
+    """The script's own output, if the output is a ScriptExecutionResult; else the output unchanged."""
     if isinstance(output, dict) and output.get("success") is True and output.keys() <= _EXECUTION:
         return output.get("outputData", output)
     return output

@@ -1,7 +1,5 @@
 """The calls of a batch, and the results of those that were never made."""
 
-import hashlib
-import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
@@ -13,6 +11,7 @@ from toolagent.contracts.calls import Caller, CallMode, ErrorType, ToolCall, Too
 from toolagent.contracts.tasks import TaskState
 from toolagent.core.calls.idempotency import fingerprint, keyed_call_id
 from toolagent.core.calls.results import IDEMPOTENCY_CONFLICT, failed, key_conflict, reason_of
+from toolagent.core.digests import digest_of, id_of
 
 __all__ = [
     "SKIPPED",
@@ -36,13 +35,12 @@ __all__ = [
 SKIPPED = "skipped"
 """`details.reason` of a call that was never begun because its batch stopped before."""
 
-_OVER = frozenset({BatchedState.SUCCESS, BatchedState.ERROR, BatchedState.CANCELLED, BatchedState.SKIPPED})
 _PREFIX = "batch-"
 
 
 def batch_id_for_key(caller_id: str | None, key: str) -> str:
     """The batch id for a caller's idempotency key."""
-    return f"{_PREFIX}{hashlib.sha256(json.dumps(['batch', caller_id, key]).encode()).hexdigest()[:40]}"
+    return id_of(_PREFIX, "batch", caller_id, key)
 
 
 def keyed_batch_id(batch: ToolBatch) -> str | None:
@@ -52,7 +50,7 @@ def keyed_batch_id(batch: ToolBatch) -> str | None:
 
 def batch_id_for_request(request_id: str) -> str:
     """The batch id for a request that is delivered until it is answered."""
-    return f"{_PREFIX}{hashlib.sha256(json.dumps(['request', request_id]).encode()).hexdigest()[:40]}"
+    return id_of(_PREFIX, "request", request_id)
 
 
 def batch_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
@@ -63,7 +61,7 @@ def batch_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
 def batch_fingerprint(batch: ToolBatch) -> str:
     """Equal for two batches that are the same batch."""
     parts: list[JsonValue] = [[call.idempotency_key, fingerprint(call)] for call in calls_of(batch)]
-    return hashlib.sha256(json.dumps([batch.ordered, batch.stop_on_error, parts]).encode()).hexdigest()
+    return digest_of(batch.ordered, batch.stop_on_error, parts)
 
 
 def calls_of(batch: ToolBatch) -> tuple[ToolCall, ...]:
@@ -96,13 +94,13 @@ def after(call: BatchedCall, result: ToolResult) -> BatchedCall:
 
 
 def is_over(call: BatchedCall) -> bool:
-    return call.state in _OVER
+    return call.state not in (BatchedState.WAITING, BatchedState.RUNNING)
 
 
 def progress_of(calls: Iterable[BatchedCall]) -> str:
     """`7 of 10`."""
-    states = [is_over(call) for call in calls]
-    return f"{sum(states)} of {len(states)}"
+    ended = [*map(is_over, calls)]
+    return f"{sum(ended)} of {len(ended)}"
 
 
 def state_of(end: BatchEnd) -> TaskState:

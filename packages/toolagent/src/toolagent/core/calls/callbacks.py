@@ -7,8 +7,6 @@ import hmac
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from pydantic import JsonValue
-
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.callbacks import Callback, CallbackNote, CallbackState, CallbackView
 from toolagent.contracts.calls import ToolCall, ToolResult
@@ -24,21 +22,35 @@ def callback_of_call(call: ToolCall, result: ToolResult, at: datetime, run_id: s
     """The callback of a call; None without a `callback_url`."""
     if call.callback_url is None:
         return None
-    # A call that was refused because its id is another's must not pass for the end of that other one.
+    # A call that was refused because another call has its id must not look like the end of that other call.
     other = f":{run_id}" if reason_of(result) == IDEMPOTENCY_CONFLICT else ""
-    data = result.model_dump(mode="json")
-    return _callback(result.call_id, f"{result.call_id}:ended{other}", "call.ended", call.callback_url, at, data, call.tool_id)
+    return Callback(
+        task_id=result.call_id,
+        event_id=f"{result.call_id}:ended{other}",
+        type="call.ended",
+        url=call.callback_url,
+        at=at,
+        tool_id=call.tool_id,
+        data=result.model_dump(mode="json"),
+    )
 
 
 def callback_of_batch(batch: ToolBatch, end: BatchEnd, at: datetime) -> Callback | None:
     """The callback of a batch, with ids and states of its calls; None without a `callback_url`. `/tasks/{call_id}` has the results."""
     if batch.callback_url is None:
         return None
-    return _callback(end.batch_id, f"{end.batch_id}:ended", "batch.ended", batch.callback_url, at, end.model_dump(mode="json"), "")
+    return Callback(
+        task_id=end.batch_id,
+        event_id=f"{end.batch_id}:ended",
+        type="batch.ended",
+        url=batch.callback_url,
+        at=at,
+        data=end.model_dump(mode="json"),
+    )
 
 
 def delivery_id(event_id: str) -> str:
-    """The id of the workflow that delivers it."""
+    """The id of the workflow that delivers the callback."""
     return f"callback-{event_id.replace(':ended', '', 1)}"
 
 
@@ -80,14 +92,10 @@ def view_of_event(events: tuple[Event, ...]) -> CallbackView | None:
     return next((CallbackView.model_validate(event.details) for event in events if event.event_type in kinds), None)
 
 
-def _callback(task_id: str, event_id: str, kind: str, url: str, at: datetime, data: JsonValue, tool_id: str) -> Callback:
-    return Callback(task_id=task_id, event_id=event_id, type=kind, url=url, at=at, tool_id=tool_id, data=data)
-
-
 def _key(secret: str) -> bytes:
     if secret.startswith(_PREFIX):
         try:
             return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
         except binascii.Error:
-            pass  # then it is a text that happens to begin so
+            pass  # a plain text with this prefix
     return secret.encode()

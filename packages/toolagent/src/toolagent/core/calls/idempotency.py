@@ -6,6 +6,7 @@ import re
 
 from toolagent.contracts.calls import ToolCall
 from toolagent.contracts.identifiers import CALL_ID_PATTERN
+from toolagent.core.digests import id_of
 
 __all__ = ["call_id_for_key", "call_id_for_request", "call_id_of_workflow", "fingerprint", "is_generated", "keyed_call_id"]
 
@@ -14,7 +15,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",
 
 def call_id_for_key(caller_id: str | None, key: str) -> str:
     """The call id for a caller's idempotency key; equal keys of two callers are different calls."""
-    return f"call-{hashlib.sha256(json.dumps([caller_id, key]).encode()).hexdigest()[:40]}"
+    return id_of("call-", caller_id, key)
 
 
 def keyed_call_id(call: ToolCall) -> str | None:
@@ -23,8 +24,8 @@ def keyed_call_id(call: ToolCall) -> str | None:
 
 
 def call_id_for_request(request_id: str) -> str:
-    """The call id for a request that is delivered until it is answered, always with the same id of its own."""
-    return f"call-{hashlib.sha256(json.dumps(['request', request_id]).encode()).hexdigest()[:40]}"
+    """The call id for a request that is delivered, under the same id, until it is answered."""
+    return id_of("call-", "request", request_id)
 
 
 def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
@@ -36,7 +37,7 @@ def call_id_of_workflow(workflow_id: str, first_run_id: str) -> str:
 
 
 def is_generated(call_id: str) -> bool:
-    """Whether it has the form of the ids that we give calls without a key."""
+    """Whether the id has the form of the ids of calls without a key."""
     return re.fullmatch(r"call-[0-9a-f]{32}", call_id) is not None
 
 

@@ -1,4 +1,4 @@
-"""Counts values and levels of a JSON text: `[[],[],…]` costs a hundred times as much as a string of that length.
+"""Counts values and levels of a JSON text: `[[],[],…]` costs a hundred times as much memory as a string of that length.
 
 It counts on the bytes, before parsing. A name in an object counts as a value, because it costs as much.
 """
@@ -12,10 +12,10 @@ from pydantic import JsonValue
 __all__ = ["MAX_DEPTH", "MAX_STARTED_VALUES", "Excess", "excess_of", "values_in"]
 
 MAX_DEPTH = 190
-"""Levels of lists and objects. Ten below what JSON readers take: on its way, a value stands inside others."""
+"""Levels of lists and objects. Ten less than JSON readers allow, because a value is nested in messages."""
 
 MAX_STARTED_VALUES = 262_144
-"""What a workflow reads, whatever the settings say: it may not look at them. No setting allows parameters more."""
+"""The limit in workflows, which cannot read settings. No setting allows more values in parameters."""
 
 _STEPS = tuple((byte in b"[{") - (byte in b"]}") for byte in range(256))
 _ALL_BUT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -44,7 +44,7 @@ class Excess:
 def excess_of(text: bytes, max_values: int, max_depth: int = MAX_DEPTH) -> Excess | None:
     """The exceeded limit of a JSON text; None when it may be parsed. Meaningless for a text that is not JSON."""
     openers = text.count(b"[") + text.count(b"{")
-    # Each value but the outermost follows a comma, an opener or its name. Nearly every text ends here.
+    # Each value but the outermost follows a comma, an opener or its name. Nearly every text passes here.
     if text.count(b",") + text.count(b":") + openers < max_values and openers <= max_depth:
         return None
     least = (text.count(b'"') - text.count(b'\\"')) // 2
@@ -64,7 +64,7 @@ def values_in(text: bytes) -> int:
 
 
 def _bare(text: bytes) -> bytes:
-    """Without what is in its texts, and without space."""
+    """The text without the contents of strings, and without space."""
     plain = text.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"s".join(plain.split(b'"')[::2]).translate(None, b" \t\r\n")
 

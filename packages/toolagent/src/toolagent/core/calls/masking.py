@@ -21,13 +21,13 @@ DEEPEST = 8
 """Levels of objects and lists in one another."""
 
 _SHORTEST_SECRET = 8
-"""Characters: a shorter one is found in innocent words, which would show what it is as well as spoil them."""
+"""Characters. Shorter secrets occur in other words, and masking those would reveal the secret."""
 
 _SECRET_WORDS = frozenset(
     {"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "authorization", "credential", "credentials", "cookie"}
 )
 _SECRET_KEYS = frozenset({"api", "access", "private", "secret", "signing", "encryption"})
-"""Words that make a secret of a key."""
+"""Words that turn a key into a secret: `api_key`."""
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _LOGIN = re.compile(r"(?<=://)[^/\s@]+@")
@@ -36,7 +36,7 @@ _KNOWN = re.compile(
     r"|\bAKIA[0-9A-Z]{16}\b|\bAIza[\w-]{30,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*(?:-----END [A-Z ]*PRIVATE KEY-----)?"
 )
-"""Keys that show by their form what they are."""
+"""Keys with a known form."""
 _SCHEME = re.compile(r"\b(Bearer|Basic)(\s+)[\w.~+/=-]{8,}", re.IGNORECASE)
 _NAMED = re.compile(r"""(\b[A-Za-z_][\w-]{0,60})(\\?["']?\s{0,4}(?:=|:(?!//))\s{0,4}\\?["']?)([^\s"'`,;&<>(){}\[\]\\]+)""")
 _OPTION = re.compile(r"""(--?[A-Za-z][\w-]{0,60})(\s{1,4}["']?)([^\s"'-][^\s"']*)""")
@@ -60,7 +60,7 @@ def masked_command(command: tuple[str, ...]) -> tuple[str, ...]:
     for word in command:
         name, equals, _ = word.partition("=")
         names_secret = len(name) <= LONGEST and _sounds_secret(name)
-        # A secret may begin as an option does, so what follows is hidden in any case.
+        # A secret may begin with `-` too, so the word after such an option is always masked.
         shown.append(MASK if is_secret else f"{name}={MASK}" if equals and names_secret else shortened(word))
         is_secret = names_secret and not equals and word.startswith("-")
     return tuple(shown[:MOST])
@@ -107,7 +107,7 @@ def _bounded(value: JsonValue, depth: int) -> JsonValue:
 
 
 def _is_text(value: JsonValue) -> bool:
-    """A number or a truth value under such a name (`max_token`) is no secret; a list or an object may hold one."""
+    """A number or a boolean under such a name (`max_token`) is no secret; a list or an object may contain one."""
     return isinstance(value, str | list | dict)
 
 

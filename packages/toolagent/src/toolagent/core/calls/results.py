@@ -25,12 +25,12 @@ IDEMPOTENCY_CONFLICT = "idempotency_conflict"
 """`details.reason` of a `rejected` call whose key was used for another call."""
 
 NOT_ADMITTED = "not_admitted"
-"""Reason of a call that nobody could decide about, as the database was away. Nothing is recorded of it: it may be asked for again."""
+"""`details.reason` of a call that was not admitted, because the database was away. It is not recorded, and may be repeated."""
 
 KEY_CONFLICT = "This idempotency key or call id was used for another call: other tool, version or params. Choose a new one."
 
 QUARANTINED = "quarantined"
-"""`details.reason` of a call whose parameters have ended the tool's process again and again."""
+"""`details.reason` of a call whose parameters repeatedly ended the tool's process."""
 
 TOO_LARGE = "too_large"
 """`details.reason` of a `validation_error` because of the size of the parameters."""
@@ -89,7 +89,7 @@ def succeeded(
 
 
 def reason_of(result: ToolResult) -> str | None:
-    """The machine-readable reason inside an error type, where it has several."""
+    """The machine-readable reason, which refines the error type; None without one."""
     details = result.error.details if result.error else None
     reason = details.get("reason") if isinstance(details, dict) else None
     return reason if isinstance(reason, str) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, MutableMapping
 __all__ = ["PACKINGS", "BodyRefused", "BoundedBody", "bounded_body"]
 
 PACKINGS = "gzip, deflate"
-"""What can be unpacked, as it stands in `Accept-Encoding`."""
+"""The supported encodings, as a value of `Accept-Encoding`."""
 
 _PIECE_BYTES = 64 * 1024
 _REDIRECT_BYTES = 64 * 1024
@@ -21,7 +21,7 @@ class BodyRefused(ValueError):
 
 
 class BoundedBody:
-    """One body, chunk by chunk. `packings` are those of its Content-Encoding: none, or one known.
+    """Reads one body, chunk by chunk. `packings` are those of its Content-Encoding: none, or one known.
 
     At `max_bytes`, packed or unpacked, the body is refused, or ends if it `is_cut`.
     """
@@ -76,7 +76,7 @@ def bounded_body(
     if packings:
         headers.pop("content-length", None)
     if is_redirect:
-        # Nobody but a person reads it.
+        # Only people read the body of a redirect.
         return BoundedBody((), 0 if packings else _REDIRECT_BYTES, is_cut=True)
     if keeps_unknown and not _is_known(packings):
         packings = ()
@@ -121,7 +121,7 @@ class _Unpacker:
             raise BodyRefused("it cannot be unpacked: its end is missing")
 
     def _begun(self, packed: bytes) -> bytes:
-        """By `deflate` some mean it with the head of zlib, as it is defined, and some without."""
+        """Some servers send `deflate` with the head of zlib, as defined, and some without."""
         if self._head is None:
             return packed
         self._head += packed

@@ -1,1 +1,1 @@
-"""The rules of `*.tool.json`, and of dependencies between tools."""
+"""Rules of `*.tool.json`, and of dependencies between tools."""

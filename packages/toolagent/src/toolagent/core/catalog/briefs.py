@@ -1,4 +1,4 @@
-"""A tool in a few words: its parameters, and what tells it from others."""
+"""A tool in brief: its parameters and what distinguishes it from others."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from pydantic import JsonValue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.http import BriefTool, Parameter
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.parameter_schemas import properties_of, required_names
 
 __all__ = ["in_brief", "parameters_of"]
 
@@ -14,7 +15,7 @@ _BRIEF = 200
 
 
 def in_brief(manifest: ToolManifest) -> BriefTool:
-    """A line in a model's context."""
+    """The tool as one line in the context of a model."""
     params = sorted(parameters_of(manifest.input_schema), key=lambda param: not param.required)
     return BriefTool(
         tool_id=manifest.tool_id,
@@ -28,15 +29,15 @@ def in_brief(manifest: ToolManifest) -> BriefTool:
 
 def parameters_of(schema: JsonSchema) -> Iterator[Parameter]:
     """In the order of the schema."""
-    properties, required = schema.get("properties"), schema.get("required")
-    for name, described in properties.items() if isinstance(properties, dict) else ():
+    required = required_names(schema)
+    for name, described in properties_of(schema).items():
         known = described if isinstance(described, dict) else {}
         description = known.get("description")
         yield Parameter(
             name=name,
             type=_type_of(known.get("type")),
             description=description if isinstance(description, str) else "",
-            required=isinstance(required, list) and name in required,
+            required=name in required,
         )
 
 

@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 __all__ = ["CommentedJson", "NotJsonError", "Place", "Step", "parse_commented"]
 
-# A text that nothing closes goes on to the end of its line, and the parser names it.
+# An unclosed string extends to the end of its line, and the parser reports it.
 _TEXT_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*+"?+|//[^\n]*')
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*+"|[{}\[\],:]')
 _SPACE = re.compile(r"[ \t\n\r]*")
@@ -21,7 +21,7 @@ Step = str | int
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Counted from 1, in characters."""
+    """A place in a text, counted from 1, in characters."""
 
     line: int
     column: int
@@ -104,7 +104,7 @@ def _outside_of_texts(text: str) -> str:
 
 
 def _require_one_of_each(text: str) -> None:
-    """Of two equal keys in one object a parser takes the last, and a reader often the first."""
+    """Refuses repeated keys in one object: a parser takes the last, but a reader often the first."""
     within: list[set[str] | None] = []
     before = ""
     for token in _TOKEN.finditer(text):
@@ -133,7 +133,7 @@ def _note_key(seen: set[str] | None, quoted: str, text: str, at: int) -> None:
 
 
 def _member(text: str, at: int, wanted: str) -> int:
-    """Where the value of a key begins, in an object that begins at `at` and has it."""
+    """Where the value of a key begins, in an object at `at` that has the key."""
     at += 1
     while True:
         key, at = _DECODER.raw_decode(text, _after_space(text, at))

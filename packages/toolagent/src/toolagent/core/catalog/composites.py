@@ -1,4 +1,4 @@
-"""Groups that answer for tools which are not there: a request names one of their triggers."""
+"""Groups that answer for missing tools: a request names one of their triggers."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ _JOINTS = re.compile(r"[\s_:/.\-]+")
 
 
 def covering(query: str, groups: Iterable[ToolGroup]) -> tuple[ToolGroup, str] | None:
-    """The group with the longest trigger that the query names, and that trigger; a query in one word may join or part its words."""
+    """The group with the longest trigger in the query, and that trigger. Spaces within the words do not matter."""
     said = _plain(query)
     named = [(trigger, group) for group in groups for trigger in group.triggers if _names(said, _plain(trigger))]
     if not named:
@@ -28,7 +28,7 @@ def members_of(group: ToolGroup) -> tuple[str, ...]:
 
 
 def composite_of(group: ToolGroup, trigger: str, tools: Mapping[str, ToolManifest]) -> CompositeTool:
-    """What is answered. Tools of the group that are not there are left out."""
+    """The answer for a trigger. Missing tools of the group are left out."""
     usages = {step.tool_id: step.usage for step in group.steps}
     present = [tools[tool_id] for tool_id in members_of(group) if tool_id in tools]
     return CompositeTool(
@@ -49,6 +49,6 @@ def _plain(text: str) -> str:
 def _names(said: str, trigger: str) -> bool:
     if not trigger:
         return False
-    # Chinese has no spaces: only Latin letters and digits go on with a word.
+    # Chinese has no spaces, so only Latin letters and digits continue a word.
     as_word = re.search(rf"(?<![a-z0-9]){re.escape(trigger)}(?![a-z0-9])", said)
     return as_word is not None or said.replace(" ", "") == trigger.replace(" ", "")

@@ -8,7 +8,7 @@ from toolagent.contracts.manifest import ToolDependency
 __all__ = ["Node", "in_cycles"]
 
 Matches = Callable[[str, str], bool]
-"""Whether a range means a version."""
+"""Whether a range matches a version."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Whether a group's lifecycle can be lived."""
+"""Validates the lifecycle of a group."""
 
 from toolagent.contracts.groups import GroupRole, ToolGroup
 
@@ -6,7 +6,7 @@ __all__ = ["lifecycle_fault"]
 
 
 def lifecycle_fault(group: ToolGroup) -> str | None:
-    """What is wrong with the steps of a group with a lifecycle, and the remedy; None when nothing is."""
+    """The fault of the steps of a group with a lifecycle, and its remedy; None if there is none."""
     if not group.lifecycle:
         return None
     for role in (GroupRole.LAUNCH, GroupRole.STOP):

@@ -20,5 +20,5 @@ def namespace_of(tool_id: str) -> str:
 
 
 def is_among(tool: Tagged, namespace: str | None, tag: str | None) -> bool:
-    """Whether a tool is in this namespace and has this tag; None lets through all. An empty namespace means ids without one."""
+    """Whether a tool is in this namespace and has this tag; None matches all. An empty namespace means ids without one."""
     return namespace in (None, namespace_of(tool.tool_id)) and (tag is None or tag in tool.tags)

@@ -1,4 +1,4 @@
-"""Definitions that are pinned: what a server changes about a tool is a new version, which nobody gets before it is activated."""
+"""Pinned definitions: if a server changes a tool, that is a new version, which must be activated before it is called."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ __all__ = ["Change", "Pinned", "appeared", "gone", "pinned"]
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A version as it is kept, and the definition that it was made of, as text."""
+    """A stored version, and the definition that it was made from, as text."""
 
     entry: ToolEntry
     definition: str
     was_active: bool = True
-    """At some time."""
+    """Whether it was ever active."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to be written of a tool, and which versions go that nobody has ever activated.
+    """The versions of a tool to write, and those to drop, which were never activated.
 
-    `waiting` is the version that has the server's definition, where it is not the active one, or was never activated.
+    `waiting` is the version with the server's definition, unless that is active.
     """
 
     write: tuple[Pinned, ...] = ()
@@ -32,20 +32,19 @@ class Change:
 
 
 def appeared(entry: ToolEntry, definition: str, *, waits: bool) -> Pinned:
-    """Of a tool that its server lists for the first time. One that `waits` cannot be called before it is activated."""
+    """The version of a newly listed tool. If it `waits`, it must be activated before it can be called."""
     if not waits:
         return Pinned(entry, definition)
-    manifest = entry.manifest.model_copy(update={"status": ToolStatus.INACTIVE})
-    return Pinned(entry.model_copy(update={"manifest": manifest}), definition, was_active=False)
+    return Pinned(_with(entry, status=ToolStatus.INACTIVE), definition, was_active=False)
 
 
 def pinned(definition: str, known: Mapping[str, Pinned], active: str, entry_of: Callable[[str], ToolEntry | None]) -> Change:
-    """Of a tool that its server lists. `known` are its versions; `entry_of` makes the entry of a definition, None where it cannot any more.
+    """The change for a listed tool. `known` are its versions; `entry_of` makes an entry of a definition, or None if it no longer can.
 
-    Every version follows what was registered of the server; none its definition.
+    All versions follow changes to the registration of the server, but keep their definitions.
     """
     having = [version for version, old in known.items() if old.definition == definition]
-    # A server that says something else each time must not fill the table.
+    # A server whose definitions change each time must not fill the table.
     drop = tuple(version for version, old in known.items() if version != active and not old.was_active and version not in having)
     kept = {version: old for version, old in known.items() if version not in drop}
     write = tuple(one for version, old in kept.items() if (one := _renewed(old, version == active, entry_of)) is not None)
@@ -55,27 +54,28 @@ def pinned(definition: str, known: Mapping[str, Pinned], active: str, entry_of: 
     if (entry := entry_of(definition)) is None:
         return Change(write, drop)
     version = _following([*known])
-    manifest = entry.manifest.model_copy(update={"version": version, "status": ToolStatus.INACTIVE})
-    return Change((*write, Pinned(entry.model_copy(update={"manifest": manifest}), definition, was_active=False)), drop, version)
+    waiting = Pinned(_with(entry, version=version, status=ToolStatus.INACTIVE), definition, was_active=False)
+    return Change((*write, waiting), drop, version)
 
 
 def gone(active: Pinned) -> Pinned | None:
-    """Of a tool that its server does not list any more; None where nothing changes."""
-    manifest = active.entry.manifest
-    if manifest.status is not ToolStatus.ACTIVE:
+    """The version of a tool that is no longer listed; None if nothing changes."""
+    if active.entry.manifest.status is not ToolStatus.ACTIVE:
         return None
-    away = manifest.model_copy(update={"status": ToolStatus.UNAVAILABLE})
-    return Pinned(active.entry.model_copy(update={"manifest": away}), active.definition)
+    return Pinned(_with(active.entry, status=ToolStatus.UNAVAILABLE), active.definition)
 
 
 def _renewed(old: Pinned, is_active: bool, entry_of: Callable[[str], ToolEntry | None]) -> Pinned | None:
-    """None where it is as it was."""
+    """None if it is unchanged."""
     was = old.entry.manifest
     status = ToolStatus.ACTIVE if is_active and was.status is ToolStatus.UNAVAILABLE else was.status
-    entry = entry_of(old.definition) or old.entry
-    manifest = entry.manifest.model_copy(update={"version": was.version, "status": status})
-    now = entry.model_copy(update={"manifest": manifest})
+    now = _with(entry_of(old.definition) or old.entry, version=was.version, status=status)
     return Pinned(now, old.definition) if now != old.entry else None
+
+
+def _with(entry: ToolEntry, **fields: object) -> ToolEntry:
+    """The entry with these fields of its manifest changed."""
+    return entry.model_copy(update={"manifest": entry.manifest.model_copy(update=fields)})
 
 
 def _following(versions: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""Finds limits of a `*.tool.json` under another name or in another place, where they would have no effect."""
+"""Finds misnamed and misplaced keys of a `*.tool.json`, which would have no effect."""
 
 from collections.abc import Collection, Mapping
 
@@ -23,7 +23,7 @@ _OURS = {
     "requiresApproval": "requiresConfirmation",
     "needsApproval": "requiresConfirmation",
 }
-"""By what the Model Context Protocol, model providers and other frameworks call it."""
+"""Our keys by those of MCP, model providers and other frameworks."""
 
 _AT_THE_TOP = (
     "parameters",
@@ -50,7 +50,7 @@ def meant(key: str, here: Collection[str], given: Collection[str]) -> str | None
 
 
 def _places() -> Mapping[str, str]:
-    """From the top of the file."""
+    """The path of each known key in the file."""
     places = {name: name for name in _AT_THE_TOP}
     for name, about in SecurityContext.model_fields.items():
         part = f"securityContext.{about.alias or name}"

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol
@@ -16,7 +16,7 @@ from toolagent.contracts.sandbox import HostPattern
 from toolagent.contracts.tool_files import ExternalScript, ToolFile
 from toolagent.core.catalog.commented_json import CommentedJson, NotJsonError, Place, Step, parse_commented
 from toolagent.core.catalog.tool_file_fields import meant
-from toolagent.core.json_paths import json_path
+from toolagent.core.json_paths import json_path, referenced
 from toolagent.core.schemas import mentions, with_defaults
 
 __all__ = [
@@ -33,7 +33,7 @@ __all__ = [
 
 SUFFIX = ".tool.json"
 CAPABILITIES: Mapping[str, str] = {}
-"""What a tool may name in `requiredCapabilities`, with its meaning. None so far: files, hosts, environment and limits have fields."""
+"""Capabilities for `requiredCapabilities`, with their meaning. None so far: files, hosts, environment and limits have fields."""
 
 _HOST: TypeAdapter[str] = TypeAdapter(HostPattern)
 _MAX_FAULTS = 20
@@ -41,7 +41,7 @@ _MAX_STRANGERS = 50
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _NOT_IN_A_PATH = re.compile(r"[\x00-\x1f\x7f\\\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
 _FREE = frozenset({"parameters", "output", "examples"})
-"""They speak of a tool's own values, whose names are its own."""
+"""Keys with the tool's own values, whose names are not checked."""
 
 
 class Rules(Protocol):
@@ -79,13 +79,13 @@ class ReadToolFile:
     document: CommentedJson | None = None
 
     def fault(self, path: Sequence[Step], reason: str) -> FileFault:
-        """A fault that was found outside of the file."""
+        """A fault that depends on more than the file."""
         place = self.document.place_of(path) if self.document else Place(1, 1)
         return FileFault(json_path(path), reason, place)
 
 
 def read_tool_file(text: str, rules: Rules) -> ReadToolFile:
-    """Reads the file and finds all its own faults. It does not look for its script and dependencies."""
+    """Parses the file and finds all its own faults. Does not look for its script and dependencies."""
     try:
         document = parse_commented(text)
     except NotJsonError as error:
@@ -135,7 +135,7 @@ def _leads_out(pattern: str) -> bool:
 
 
 def _parsed(value: dict[str, JsonValue]) -> ToolFile:
-    # As JSON, so that "1" is no number and a list is a tuple.
+    # From JSON, so that a list can be a tuple although "1" is no number.
     return ToolFile.model_validate_json(json.dumps(value), strict=True)
 
 
@@ -143,14 +143,15 @@ Found = tuple[tuple[Step, ...], str]
 
 
 def _faults(value: dict[str, JsonValue], rules: Rules) -> Iterator[Found]:
+    schema = tool_file_schema()
     try:
         file = _parsed(value)
     except ValidationError as error:
         for issue in error.errors(include_url=False, include_input=False):
             yield _path_in(value, issue["loc"]), "This is required." if issue["type"] == "missing" else issue["msg"]
-        yield from _misspelled(value)
+        yield from _misspelled(value, schema, schema)
         return
-    yield from _misspelled(value)
+    yield from _misspelled(value, schema, schema)
     yield from _of_schemas(file, rules)
     yield from _of_security(file)
     if isinstance(file.handler, ExternalScript):
@@ -163,7 +164,7 @@ def _faults(value: dict[str, JsonValue], rules: Rules) -> Iterator[Found]:
 
 
 def _path_in(value: JsonValue, location: Sequence[Step]) -> tuple[Step, ...]:
-    """A location as the file has it: a choice between two forms of an object adds a step that no file has."""
+    """The path in the file. Pydantic adds a step for the chosen form of an object, which the file does not have."""
     path: list[Step] = []
     for step in location:
         if isinstance(value, dict) and step not in value and value.get("type") == step:
@@ -194,7 +195,7 @@ def _of_schemas(file: ToolFile, rules: Rules) -> Iterator[Found]:
 
 
 def _innermost(part: JsonValue, message: str, rules: Rules) -> tuple[Step, ...]:
-    """Where the part is that is wrong by itself: of a regular expression, say, the rules only tell that there is one."""
+    """The innermost part with the fault. For regular expressions, for example, the rules give no path."""
     steps: list[Step] = []
     while (found := next((step for step, value in _parts_of(part) if _has_fault(value, message, rules)), None)) is not None:
         steps.append(found)
@@ -216,26 +217,22 @@ def _has_fault(part: JsonValue, message: str, rules: Rules) -> bool:
 def _of_script(handler: ExternalScript) -> Iterator[Found]:
     if reason := unsafe_script_path(handler.script_path):
         yield ("handler", "scriptPath"), reason
-    for index, pattern in enumerate(handler.files):
-        if _leads_out(pattern) or pattern.startswith(("/", "~")) or not PurePosixPath(pattern).parts:
-            reason = "A pattern of files in the script's folder is expected here: `helper.py`, `lib/*.py`, `data/**`; without `..`."
-            yield ("handler", "files", index), reason
+    reason = "A pattern of files in the script's folder is expected here: `helper.py`, `lib/*.py`, `data/**`; without `..`."
+    yield from _each(
+        ("handler", "files"),
+        handler.files,
+        lambda pattern: _leads_out(pattern) or pattern.startswith(("/", "~")) or not PurePosixPath(pattern).parts,
+        reason,
+    )
 
 
 def _of_security(file: ToolFile) -> Iterator[Found]:
     context = file.security_context
-    accesses = (("allowRead", context.file_access.allow_read), ("allowWrite", context.file_access.allow_write))
-    for name, patterns in accesses:
-        for index, pattern in enumerate(patterns):
-            if not pattern or _leads_out(pattern):
-                reason = "A pattern of paths is expected here: `self`, `./*`, `.cache/**`; without `..`."
-                yield ("securityContext", "fileAccess", name, index), reason
-    for index, host in enumerate(context.network_access.allow_hosts):
-        try:
-            _HOST.validate_python(host)
-        except ValidationError:
-            reason = "A host is expected here: `example.com`, `*.example.com`, with `:port` for another port than 80 and 443."
-            yield ("securityContext", "networkAccess", "allowHosts", index), reason
+    for name, patterns in (("allowRead", context.file_access.allow_read), ("allowWrite", context.file_access.allow_write)):
+        reason = "A pattern of paths is expected here: `self`, `./*`, `.cache/**`; without `..`."
+        yield from _each(("securityContext", "fileAccess", name), patterns, lambda pattern: not pattern or _leads_out(pattern), reason)
+    reason = "A host is expected here: `example.com`, `*.example.com`, with `:port` for another port than 80 and 443."
+    yield from _each(("securityContext", "networkAccess", "allowHosts"), context.network_access.allow_hosts, _is_no_host, reason)
     for index, name in enumerate(context.required_capabilities):
         if name not in CAPABILITIES:
             known = ", ".join(CAPABILITIES) or "none"
@@ -243,18 +240,25 @@ def _of_security(file: ToolFile) -> Iterator[Found]:
             yield ("securityContext", "requiredCapabilities", index), reason
 
 
-def _misspelled(value: dict[str, JsonValue]) -> Iterator[Found]:
-    """Keys that look like ones that are known, or are elsewhere. Others are kept, so that a later release may know them."""
-    yield from _strangers(value, tool_file_schema(), ())
+def _each(place: tuple[Step, ...], texts: Sequence[str], is_faulty: Callable[[str], bool], reason: str) -> Iterator[Found]:
+    yield from (((*place, index), reason) for index, text in enumerate(texts) if is_faulty(text))
 
 
-def _strangers(value: JsonValue, schema: JsonValue, path: tuple[Step, ...], root: JsonValue = None) -> Iterator[Found]:
-    root = root or schema
+def _is_no_host(text: str) -> bool:
+    try:
+        _HOST.validate_python(text)
+    except ValidationError:
+        return True
+    return False
+
+
+def _misspelled(value: JsonValue, schema: JsonValue, root: JsonValue, path: tuple[Step, ...] = ()) -> Iterator[Found]:
+    """Keys that resemble known ones, or belong elsewhere. Other unknown keys are allowed, because a later release may know them."""
     schema = _resolved(schema, value, root)
     properties = schema.get("properties")
     if isinstance(value, list) and "items" in schema:
         for index, item in enumerate(value):
-            yield from _strangers(item, schema["items"], (*path, index), root)
+            yield from _misspelled(item, schema["items"], root, (*path, index))
     if not isinstance(value, dict) or not isinstance(properties, dict):
         return
     unknown = [key for key in value if key not in properties]
@@ -262,19 +266,16 @@ def _strangers(value: JsonValue, schema: JsonValue, path: tuple[Step, ...], root
         if (told := meant(key, properties.keys(), value.keys())) is not None:
             yield (*path, key), f"Nothing here is called {key!r}. {told}"
     for key in value.keys() & properties.keys() - (_FREE if not path else set[str]()):
-        yield from _strangers(value[key], properties[key], (*path, key), root)
+        yield from _misspelled(value[key], properties[key], root, (*path, key))
 
 
 def _resolved(schema: JsonValue, value: JsonValue, root: JsonValue) -> dict[str, JsonValue]:
-    """The schema that speaks of the value: of a choice, the one for its `type`."""
+    """The schema for the value, with references resolved; of a choice, the one for the value's `type`."""
     match schema:
         case {"discriminator": {"mapping": dict(mapping)}} if isinstance(value, dict):
             return _resolved({"$ref": mapping.get(str(value.get("type")))}, value, root)
         case {"$ref": str(reference)}:
-            found = root
-            for step in reference.removeprefix("#/").split("/"):
-                found = found.get(step) if isinstance(found, dict) else None
-            return _resolved(found, value, root)
+            return _resolved(referenced(root, reference), value, root)
         case dict():
             return schema
         case _:
@@ -302,5 +303,5 @@ _STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
 
 
 def _steps(path: str) -> tuple[Step, ...]:
-    """The steps of a shown path. A key with a dot in it counts as two: then the place is that of what is around it."""
+    """The steps of a path as text. A key with a dot counts as two: then the place is that of the value around it."""
     return tuple(name or int(index) for name, index in _STEP.findall(path))

@@ -1,4 +1,4 @@
-"""Tools in the forms of others: of the vendors of models, and of MCP."""
+"""Tools in the forms of model vendors and MCP."""
 
 from collections.abc import Callable, Mapping
 
@@ -17,4 +17,4 @@ FORMATS: Mapping[ToolFormat, Callable[[ToolManifest, str], dict[str, JsonValue]]
     ToolFormat.ANTHROPIC: as_anthropic,
     ToolFormat.MCP: as_mcp,
 }
-"""From a manifest and a name to the form. Each raises UnsuitableTool for a tool that is not taken there."""
+"""Converts a manifest with a name into each form. Raises UnsuitableTool for a tool that the vendor does not accept."""

@@ -13,7 +13,7 @@ __all__ = ["formatted"]
 
 
 def formatted(manifests: Iterable[ToolManifest], names: Mapping[str, str], form: ToolFormat) -> FormattedTools:
-    """In the order of the manifests; `names` are those of `vendor_names`, of these tools at least."""
+    """The tools in the order of the manifests. `names` is a result of `vendor_names` that includes these tools."""
     name_of = {tool_id: name for name, tool_id in names.items()}
     tools, listed, left_out = list[dict[str, JsonValue]](), dict[str, str](), dict[str, str]()
     for manifest in manifests:

@@ -1,4 +1,4 @@
-"""A tool as an MCP server lists it."""
+"""A tool in the form of an MCP server."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from toolagent.core.formats.schemas import is_object_schema, object_schema, with
 __all__ = ["TOOL_ID_KEY", "ToolHints", "as_mcp", "hints_of"]
 
 TOOL_ID_KEY = "toolagent/tool_id"
-"""In `_meta` of a tool: its id here."""
+"""The key of a tool's id in its `_meta`."""
 
 
 def as_mcp(manifest: ToolManifest, name: str) -> dict[str, JsonValue]:
@@ -51,7 +51,7 @@ class ToolHints:
 
 
 def hints_of(manifest: ToolManifest) -> ToolHints:
-    """What a manifest leaves open counts as the more dangerous: no manifest says that a change only adds."""
+    """The hints of a tool. Unknown properties count as dangerous: a manifest cannot say that changes only add."""
     is_read_only = manifest.side_effect_scope is SideEffectScope.NONE and manifest.permission_class is not PermissionClass.WRITE
     return ToolHints(
         read_only=is_read_only,

@@ -1,6 +1,6 @@
-"""One name for a tool that every vendor takes: letters, digits, `_` and `-`, at most 64.
+"""Names of tools that every vendor accepts: letters, digits, `_` and `-`, at most 64.
 
-The name follows from the id alone, except where two ids would share one. Give `vendor_names` all tools there are, not only those listed.
+The name follows from the id alone, unless two ids would share one. Give `vendor_names` all existing tools, not only the listed ones.
 """
 
 import hashlib
@@ -14,9 +14,9 @@ _DIGITS = 8
 
 
 def vendor_names(tool_ids: Iterable[str]) -> dict[str, str]:
-    """Tool ids by their names. `:` becomes `__`; what is too long or not unique is cut and ends with digits of its hash.
+    """Tool ids by their names. `:` becomes `__`. A name that is too long or not unique is cut, and ends with digits of a hash.
 
-    A name that two ids would have is given to neither: who knows it from before may mean either.
+    A name that two ids would have is given to neither, because earlier users of the name may mean either.
     """
     digits = dict.fromkeys(sorted(tool_ids), 0)
     refused = set[str]()
@@ -37,7 +37,7 @@ def tool_id_of(name: str, names: Mapping[str, str]) -> str | None:
 
 
 def can_be_name(tool_id: str) -> bool:
-    """Whether an id has the form of a name: then it may be the name of another tool."""
+    """Whether an id has the form of a name, so that it may be the name of another tool."""
     return ":" not in tool_id and len(tool_id) <= LONGEST_NAME
 
 

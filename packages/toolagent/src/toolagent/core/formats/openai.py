@@ -1,9 +1,9 @@
-"""A tool as OpenAI's chat completions take it, and as many others who speak their protocol do."""
+"""A tool in the form of OpenAI's chat completions, which many others take too."""
 
 from pydantic import JsonValue
 
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.core.formats.schemas import plain_object_schema
+from toolagent.core.formats.schemas import described
 
 __all__ = ["as_openai", "function_of"]
 
@@ -17,6 +17,5 @@ def as_openai(manifest: ToolManifest, name: str) -> dict[str, JsonValue]:
 
 def function_of(manifest: ToolManifest, name: str) -> dict[str, JsonValue]:
     """Name, description and parameters of a function. Raises UnsuitableTool."""
-    schema, words = plain_object_schema(manifest.input_schema)
-    said = "\n\n".join(part for part in (manifest.description or manifest.name, words) if part)
+    schema, said = described(manifest)
     return {"name": name, "description": said[:_LONGEST_DESCRIPTION], "parameters": schema}

@@ -1,4 +1,4 @@
-"""A tool as OpenAI's responses take it."""
+"""A tool in the form of OpenAI's responses."""
 
 from pydantic import JsonValue
 
@@ -10,5 +10,5 @@ __all__ = ["as_openai_responses"]
 
 def as_openai_responses(manifest: ToolManifest, name: str) -> dict[str, JsonValue]:
     """Raises UnsuitableTool."""
-    # Unsaid it would be strict, which takes a part of JSON Schema only and has every parameter required.
+    # The default is strict, which allows a part of JSON Schema only and requires every parameter.
     return {"type": "function", **function_of(manifest, name), "strict": False}

@@ -1,45 +1,48 @@
-"""Schemas of parameters as vendors take them: an object at the top, and no choice between schemas there."""
+"""Schemas of parameters in the form of vendors: an object at the top, without a choice between schemas there."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pydantic import JsonValue
 
 from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.core.json_paths import referenced
+from toolagent.core.parameter_schemas import properties_of
 from toolagent.core.schemas import FOLLOWED
 
-__all__ = ["UnsuitableTool", "is_object_schema", "object_schema", "plain_object_schema", "without_formats"]
+__all__ = ["UnsuitableTool", "described", "is_object_schema", "object_schema", "plain_object_schema", "without_formats"]
 
 _CHOICES = ("anyOf", "oneOf", "allOf", "not", "enum", "if", "then", "else")
-"""Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that mean nothing without such a one."""
+"""Keywords that OpenAI or Anthropic refuse at the top of a schema of parameters, or that depend on these."""
 
 _DEFINITIONS = ("$defs", "definitions")
 _MORE = ("not", "contains", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "additionalItems")
-"""What holds one schema, and is not in `FOLLOWED`."""
+"""Keywords with one schema that are not in `FOLLOWED`."""
 _TURNED = ("not", "if")
-"""They are left out where they name a `format`: without it they would refuse, or ask for, more."""
+"""Left out if they contain a `format`: without it they would be stricter."""
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 _STEPS = 16
 
 
 class UnsuitableTool(ValueError):
-    """A vendor does not take this tool; the text says why."""
+    """A vendor does not accept this tool; the message says why."""
 
 
 def is_object_schema(schema: JsonSchema) -> bool:
-    """Whether all that fits it is an object."""
+    """Whether all valid values are objects."""
     return schema.get("type") == "object"
 
 
 def without_formats(schema: JsonSchema) -> JsonSchema:
-    """The same, which lets through what `format` would not: clients understand that strictly, or complain of one that they do not know."""
+    """The schema without `format`, at least as permissive. Clients treat formats strictly, or complain about unknown ones."""
     plain, is_looser = _loosened(schema, counts_references=False)
-    # Where there is a format somewhere, what a reference leads to may let more through.
+    # If there is a format anywhere, the target of a reference may become more permissive.
     return _loosened(schema, counts_references=True)[0] if is_looser else plain
 
 
 def _loosened(schema: JsonSchema, *, counts_references: bool) -> tuple[JsonSchema, bool]:
-    """And whether it lets more through than before."""
+    """The schema without formats, and whether it became more permissive."""
     plain: JsonSchema = {}
     looser: set[str] = set()
     for key, value in schema.items():
@@ -47,7 +50,7 @@ def _loosened(schema: JsonSchema, *, counts_references: bool) -> tuple[JsonSchem
             plain[key], is_looser = _inside(key, value, counts_references=counts_references)
             looser |= {key} if is_looser else set()
     if "oneOf" in looser:
-        # More than one of them may fit now.
+        # More than one of them may match now.
         also = plain.get("allOf", [])
         plain["allOf"] = [*(also if isinstance(also, list) else []), {"anyOf": plain.pop("oneOf")}]
     if "contains" in looser:
@@ -71,7 +74,7 @@ def _inside(key: str, value: JsonValue, *, counts_references: bool) -> tuple[Jso
 
 
 def object_schema(schema: JsonSchema) -> JsonSchema:
-    """The same with `type: object` at its top. Raises UnsuitableTool for a schema that lets no object through."""
+    """The schema with `type: object` at its top. Raises UnsuitableTool if no object is valid."""
     kind = schema.get("type", "object")
     if kind != "object" and not (isinstance(kind, list) and "object" in kind):
         raise UnsuitableTool(f"its parameters are no object: `type` of its input_schema is {json.dumps(kind)}")
@@ -79,19 +82,25 @@ def object_schema(schema: JsonSchema) -> JsonSchema:
 
 
 def plain_object_schema(schema: JsonSchema) -> tuple[JsonSchema, str]:
-    """A schema that OpenAI and Anthropic take, which lets through at least the same, and what it leaves out, in words.
+    """A schema that OpenAI and Anthropic accept, at least as permissive, and the left-out rules in words.
 
-    References of the top are followed, and choices there become the properties of all of them. The service checks calls against
-    the real schema, so what is left out costs the model a second try, not a wrong call. Raises UnsuitableTool.
+    References at the top are followed, and choices there are replaced by the properties of all of them. The service validates calls against
+    the real schema, so a left-out rule costs the model a second try, not a wrong call. Raises UnsuitableTool.
     """
     top = object_schema(_followed(schema))
     left_out: JsonSchema = {key: top[key] for key in _CHOICES if key in top}
-    properties = dict(_properties(top))
+    properties = dict(properties_of(top))
     for branch in _branches(schema, left_out):
-        properties = {**_properties(branch), **properties}
+        properties = {**properties_of(branch), **properties}
     plain: JsonSchema = {**{key: value for key, value in top.items() if key not in _CHOICES}, "properties": properties}
     words = f"The arguments must also fit: {json.dumps(left_out, ensure_ascii=False)}" if left_out else ""
     return plain, words
+
+
+def described(manifest: ToolManifest) -> tuple[JsonSchema, str]:
+    """The plain schema of the parameters of a tool, and its description, which says in words what the schema leaves out."""
+    schema, words = plain_object_schema(manifest.input_schema)
+    return schema, "\n\n".join(part for part in (manifest.description or manifest.name, words) if part)
 
 
 def _followed(schema: JsonSchema) -> JsonSchema:
@@ -100,21 +109,15 @@ def _followed(schema: JsonSchema) -> JsonSchema:
         reference = schema.get("$ref")
         if not isinstance(reference, str):
             return schema
-        schema = {**_named(schema, reference), **{key: value for key, value in schema.items() if key != "$ref"}}
+        found = referenced(schema, reference)
+        if not isinstance(found, dict):
+            raise UnsuitableTool(f"the reference {reference} at the top of its input_schema leads nowhere")
+        schema = {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
     raise UnsuitableTool("the references at the top of its input_schema lead in a circle")
 
 
-def _named(root: JsonSchema, reference: str) -> JsonSchema:
-    found: JsonValue = root
-    for step in reference.removeprefix("#").split("/")[1:]:
-        found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
-    if not isinstance(found, dict) or found is root:
-        raise UnsuitableTool(f"the reference {reference} at the top of its input_schema leads nowhere")
-    return found
-
-
 def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Iterator[JsonSchema]:
-    """Schemas of which the object may have to fit one, as deep as they are nested in each other."""
+    """All schemas in the choices, at any depth."""
     if not depth:
         raise UnsuitableTool("the choices at the top of its input_schema are nested too deep")
     for key in ("allOf", "anyOf", "oneOf", "then", "else"):
@@ -124,8 +127,3 @@ def _branches(root: JsonSchema, choices: JsonSchema, depth: int = _STEPS) -> Ite
                 whole = _followed({**{name: root[name] for name in ("$defs", "definitions") if name in root}, **branch})
                 yield whole
                 yield from _branches(root, whole, depth - 1)
-
-
-def _properties(schema: JsonSchema) -> Mapping[str, JsonValue]:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}

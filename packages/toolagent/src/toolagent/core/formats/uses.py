@@ -1,4 +1,4 @@
-"""What a model wants called, read from each vendor's form, and the answer that is sent back in the same form."""
+"""Uses of tools by models: reads them from each vendor's form, and writes the answer in the same form."""
 
 import json
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ _OBJECT: TypeAdapter[dict[str, JsonValue]] = TypeAdapter(dict[str, JsonValue])
 
 
 class Dumped(Protocol):
-    """An object of a vendor's own library."""
+    """An object of a vendor's library."""
 
     def model_dump(self) -> dict[str, object]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """`use_id` is what the answer names; `fault` says, for the model, why its arguments cannot be used."""
+    """One use. The answer names `use_id`. `fault` tells the model why its arguments are invalid."""
 
     use_id: str
     name: str
@@ -32,7 +32,7 @@ class ToolUse:
 
 
 def use_of_openai(tool_call: Mapping[str, object] | Dumped) -> ToolUse:
-    """A `tool_call` of chat completions, or a `function_call` item of responses. Raises ValueError for what is neither."""
+    """Reads a `tool_call` of chat completions, or a `function_call` item of responses. Raises ValueError for anything else."""
     given = _mapping(tool_call)
     function, use_id = given.get("function"), given.get("call_id") or given.get("id")
     called = _FIELDS.validate_python(function) if isinstance(function, dict) else given
@@ -43,7 +43,7 @@ def use_of_openai(tool_call: Mapping[str, object] | Dumped) -> ToolUse:
 
 
 def use_of_anthropic(tool_use: Mapping[str, object] | Dumped) -> ToolUse:
-    """A `tool_use` block of a message. Raises ValueError for what is none."""
+    """Reads a `tool_use` block of a message. Raises ValueError for anything else."""
     given = _mapping(tool_use)
     name, use_id = given.get("name"), given.get("id")
     if isinstance(name, str) and isinstance(use_id, str):
@@ -67,13 +67,13 @@ def anthropic_answer(tool_use: Mapping[str, object] | Dumped, result: ToolResult
 
 
 def answer_text(result: ToolResult) -> str:
-    """`answer_value` as a text: a string as it is, all else as JSON."""
+    """`answer_value` as a text: a string unchanged, anything else as JSON."""
     told = answer_value(result)
     return told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
 
 
 def answer_value(result: ToolResult) -> JsonValue:
-    """What a model is told: the output, or the error with what is wrong with the parameters."""
+    """The answer for a model: the output, or the error with faults of the parameters."""
     if result.error is None:
         return result.result
     said: dict[str, JsonValue] = {"error": result.error.model_dump(mode="json", exclude_none=True)}
@@ -87,9 +87,9 @@ def _mapping(given: Mapping[str, object] | Dumped) -> Mapping[str, object]:
 
 
 def _read(use_id: str, name: str, arguments: object) -> ToolUse:
-    """Models write arguments: whatever is wrong with them is told to the model."""
+    """Faults of arguments are for the model, because it wrote them."""
     try:
-        # Nothing at all is what some models write for a tool without parameters.
+        # For a tool without parameters, some models write nothing at all.
         value = _parsed(arguments) if isinstance(arguments, str) else arguments
         params = _OBJECT.validate_python({} if value is None else value)
         json.dumps(params, ensure_ascii=False, allow_nan=False).encode()

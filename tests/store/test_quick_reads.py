@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from engine.store.catalog_state import CatalogState
-from engine.store.database import Database
 from engine.store.connection.quick_reads import QuickReads
+from engine.store.database import Database
 from toolagent.core.failures import StoreUnavailableError
 
 _NEXT = "UPDATE catalog_state SET number = number + 1"

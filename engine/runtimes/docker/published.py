@@ -25,7 +25,7 @@ class PublishedPorts:
         self._doors: dict[str, dict[int, _Door]] = {}
 
     async def open(self, name: str, sockets: Mapping[int, Path], first: int, wanted: Mapping[int, int], touch: Touch) -> dict[int, int]:
-        """Open the ports of a container; returns theirs here. Each takes its port of `wanted`, if free, else the next free one from `first`.
+        """Open the ports of a container; returns theirs here. Each takes its port of `wanted`, if free, else the next free from `first`.
 
         `touch` is called at each connection. Raises OSError if no port is free.
         """

@@ -55,7 +55,7 @@ class _Held:
 
 
 class Identities:
-    """The users of a service that is root. All services of the machine share `folder`; `own` replaces it if not writable. Raises OSError."""
+    """The users of a service that is root. All services of the machine share `folder`; `own` is the fallback. Raises OSError."""
 
     def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE, own: Path | None = None) -> None:
         self.differences: tuple[Difference, ...] = ()

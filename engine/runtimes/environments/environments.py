@@ -1,4 +1,4 @@
-"""The environments of scripts: what they depend on, installed once in the sandbox, kept under the hash of the files that say it."""
+"""The environments of scripts: dependencies installed once in the sandbox, named by the hash of the files that declare them."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,7 @@ _LIMITS = SandboxLimits(
 )  # fmt: skip
 _TOLD_BYTES = 4000
 _NPM_PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log)\b")
-"""Lines of npm that say where it failed, not why."""
+"""Lines of npm that say where it failed but not why."""
 
 _WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
@@ -62,7 +62,7 @@ _BUN_FILE = "bun/bin/bun.exe"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`modules` is the folder of npm's packages, where there are any; `python` the interpreter that packages of Python are for."""
+    """`modules` is the folder of npm packages, if there are any; `python` the interpreter of Python packages."""
 
     language: ScriptLanguage
     folder: EnvironmentFolder
@@ -71,19 +71,19 @@ class Environment:
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        """What a program has to see to run in it, besides npm's packages, whose place depends on the program."""
+        """The mounts of a program that runs in it, except npm packages, whose place depends on the program."""
         root = self.folder.root
         return (*(self.python.mounts if self.python else ()), Mount(root, root))
 
     @property
     def is_made(self) -> bool:
-        """Whether there is anything to it but the interpreter of this machine."""
+        """Whether it has a folder of its own, rather than just this machine's interpreter."""
         return self.language is ScriptLanguage.PYTHON or self.modules is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installation, for the audit. `failure` says why it failed."""
+    """An installation, for the audit."""
 
     tool_id: str
     at: datetime
@@ -93,25 +93,25 @@ class Installed:
     failure: ScriptFailure | None = None
     refusals: tuple[str, ...] = ()
     done: bool = True
-    """Otherwise it was cancelled, or failed."""
+    """False if it failed or was cancelled."""
     account: SandboxAccount | None = None
-    """How the last step of it was kept apart; the hosts are those of the package index."""
+    """The sandbox account of its last step; the hosts are those of the package index."""
     advisories: tuple[str, ...] = ()
-    """What is known to be vulnerable of it, where the policy has that looked up."""
+    """Packages known to be vulnerable, if the policy asks for a check."""
 
 
 @dataclass(slots=True)
 class _Watched:
-    """What is seen of the steps of an installation, also of one that fails."""
+    """What is observed of an installation's steps, even if they fail."""
 
     refusals: list[str] = field(default_factory=list[str])
     account: SandboxAccount | None = None
 
 
 class ScriptEnvironments:
-    """Environments under `folder`, each made once and read-only after that; an interrupted one is made anew.
+    """Environments under `folder`, each made once and then read-only; an interrupted one is made again.
 
-    `note` is told of each installation; `judge` may refuse what was installed before anything runs with it.
+    `note` is called after each installation; `judge` may refuse the installed packages before anything runs with them.
     """
 
     def __init__(
@@ -130,37 +130,34 @@ class ScriptEnvironments:
         self._making: dict[str, SharedStart[str, None]] = {}
         self._own_bun: Environment | None = None
         self.task = ""
-        """The task that environments are made for; empty: for good."""
+        """The task that new environments are made for; empty: for good."""
 
     def for_task(self, task_id: str) -> "ScriptEnvironments":
-        """The same ones. New environments belong to the task, until they are used otherwise or `keep` is called."""
+        """A view in which new environments belong to the task, until something else uses them or `keep` is called."""
         own = copy.copy(self)
         own.task = task_id
         return own
 
     async def keep(self, task_id: str) -> None:
-        """What was made for the task stays."""
+        """Keep the task's environments for good."""
         await asyncio.to_thread(keep, self._folder, task_id)
 
     async def drop(self, task_id: str) -> None:
-        """What is the task's goes."""
+        """Remove the task's environments that nothing else used."""
         await asyncio.to_thread(drop, self._folder, task_id)
 
     def find(self, dependencies: Dependencies) -> Environment:
-        """Where this environment is or will be. Looks at the machine's programs, nothing else. Raises ScriptFailure (`DependencyError`)."""
+        """The environment, made or not. Only looks at this machine's programs. Raises ScriptFailure (`DependencyError`)."""
         folder = EnvironmentFolder(self._folder / dependencies.digest(self._stamp(dependencies)))
         has_modules = dependencies.kind is not Kind.NOTHING and dependencies.language is not ScriptLanguage.PYTHON
         python = self.programs.python_of(dependencies.python) if dependencies.language is ScriptLanguage.PYTHON else None
         return Environment(dependencies.language, folder, folder.modules if has_modules else None, python)
 
     def is_whole(self, environment: Environment) -> bool:
-        """Whether it is there, with everything in it that was put there, for who is about to use it.
-
-        What has no packages has no environment to be made.
-        """
+        """Whether the environment is complete and unchanged; also records the use. One without packages needs no installation."""
         if not environment.is_made:
             return True
-        # The interpreter is a link, which breaks when the Python it was made from is removed.
+        # The interpreter is a link, which breaks if its Python is removed.
         is_there = environment.modules is not None or environment.folder.python.exists()
         is_whole = is_there and is_marked(environment.folder.root, _names(environment))
         if is_whole:
@@ -169,7 +166,7 @@ class ScriptEnvironments:
 
     @contextlib.contextmanager
     def using(self, environment: Environment) -> Generator[None]:
-        """It is not removed meanwhile. Raises ScriptFailure (`UnavailableError`) when it has been."""
+        """Prevents the environment's removal during the block. Raises ScriptFailure (`UnavailableError`) if it is removed already."""
         with contextlib.ExitStack() as stack:
             try:
                 for one in (environment, self._own_bun if environment.language is ScriptLanguage.BUN else None):
@@ -185,7 +182,7 @@ class ScriptEnvironments:
         return await asyncio.to_thread(tidy, self._folder, self._limits)
 
     async def ensure(self, dependencies: Dependencies, tool_id: str, progress: Progress) -> Environment:
-        """Make it if need be; all who need it at once wait for one. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
+        """Make the environment if missing; concurrent callers share it. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
         environment = self.find(dependencies)
         if await asyncio.to_thread(self.is_whole, environment):
             return environment
@@ -203,12 +200,12 @@ class ScriptEnvironments:
         finally:
             if begun.is_over and self._making.get(key) is begun:
                 del self._making[key]
-        # Another process may have begun it.
+        # Another process may have made it.
         await asyncio.to_thread(touch, environment.folder.root, self.task)
         return environment
 
     async def provide(self, language: ScriptLanguage, tool_id: str, progress: Progress) -> Programs:
-        """The programs, with the interpreter of that language; Bun is installed from npm where there is none. Raises ScriptFailure."""
+        """The programs, with the language's interpreter; a missing Bun is installed from npm. Raises ScriptFailure."""
         if language is ScriptLanguage.NODEJS:
             self.programs.require("Node.js", self.programs.node)
         if language is ScriptLanguage.BUN and (self.programs.bun is None or self._own_bun is not None):
@@ -232,7 +229,7 @@ class ScriptEnvironments:
             progress(f"installing what {tool_id} depends on ({dependencies.named})")
             try:
                 async with asyncio.timeout(self._installer.timeout_s):
-                    # Its time-out and that of its waiters may come at the same moment: both cancel it.
+                    # This time-out and that of the waiters may coincide, and both cancel.
                     await cancelled_once(self._install(dependencies, environment, tool_id))
             except TimeoutError as error:
                 raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
@@ -310,7 +307,7 @@ class ScriptEnvironments:
         return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": dependencies.named, **facts}, told=told)
 
     def _stamp(self, dependencies: Dependencies) -> str:
-        """Another interpreter needs packages of its own."""
+        """Identifies the interpreter: each needs packages of its own."""
         if dependencies.language is ScriptLanguage.PYTHON:
             return self.programs.python_of(dependencies.python).stamp
         program = self.programs.node if dependencies.language is ScriptLanguage.NODEJS else self.programs.bun
@@ -323,14 +320,14 @@ def _why(done: Execution) -> str:
     if done.ending.beyond:
         return f"The installation {done.ending.beyond}."
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
+    # uv puts the reason last, as `cause: …`; npm puts it first, as `npm error …`.
     told = [line for line in reversed(lines) if line.startswith("cause:")]
     told += [line for line in lines if "error" in line and not _NPM_PLACE.match(line)] + lines
     return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
 
 
 def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
-    """What an installation left that was ended in the middle goes."""
+    """Prepare empty folders with the files; leftovers of an interrupted installation are removed."""
     unmark(folder.root)
     remove(folder.root)
     for path in (folder.root, folder.project, folder.scratch):
@@ -352,13 +349,13 @@ def _finish(environment: Environment, task: str) -> None:
 
 
 def _names(environment: Environment) -> list[str]:
-    """What lies on the first level of the packages: a look that costs nothing finds when one of them was removed."""
+    """The top-level names of the packages: a cheap way to notice that one was removed."""
     packages = environment.modules or environment.folder.packages
     return sorted(path.name for path in packages.iterdir()) if packages.is_dir() else []
 
 
 def _packages(environment: Environment) -> tuple[str, ...]:
-    """As `name==version`, for the account of what was installed."""
+    """The installed packages as `name==version`."""
     if environment.modules is None:
         found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
         return tuple(name.replace("-", "==", 1) for name in found)

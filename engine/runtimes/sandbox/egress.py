@@ -1,4 +1,4 @@
-"""What gives a sandbox its way out, to allowed hosts, and its way in, to the server it runs: sockets in a folder of the run."""
+"""Network access of a sandbox, by sockets in a folder of the run: out to allowed hosts, and in to the server it runs."""
 
 import contextlib
 import py_compile
@@ -31,19 +31,19 @@ _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
 _OWN = ("localhost", "127.0.0.1", "::1")
-"""Names of a program's own loopback."""
+"""Names of the program's own loopback."""
 _MOST_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a run needs. `hosts` are patterns; those of `private_hosts` may be at addresses that are not public.
+    """The network access that a run needs. `hosts` are patterns; `private_hosts` may have addresses that are not public.
 
-    `port`: the program serves on this port of its loopback; `others`: on these too, perhaps. `lasting`: the sandbox outlives this
-    worker, which finds it again under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the
-    sandbox has not ours but another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them
-    (the level `rlimits`) the host's are used, and nothing keeps the program from going around the proxy. `observed`: it has a proxy
-    although no host is allowed, so that what it asks for is known. `identity`: the user that it is, if not that of all others.
+    `port`: the port that the program serves on its loopback; `others`: further ports that it may serve. `lasting`: the sandbox outlives
+    this worker, and a later one finds it by the same name; `Egress.forget` removes its folder. `python`: the sandbox's interpreter, if
+    not ours; 3.10 or newer. `is_apart`: the sandbox has its own loopback and file system; otherwise (level `rlimits`) those of the host
+    are used, and the program can bypass the proxy. `observed`: open a proxy even if no host is allowed, to record requests.
+    `identity`: the run's own user, if it has one.
     """
 
     hosts: Sequence[str] = ()
@@ -64,10 +64,10 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class SandboxNetwork:
-    """What of it goes into the Box. `endpoint` is where the served port is reached from here, `unix:/path`; empty without one.
+    """The opened network access, to be added to the Box. `endpoint` (`unix:/path`) leads to the served port; empty without one.
     `others` are the sockets of the other ports.
 
-    `asks` grows while the run lasts. `ports` are those of the loopback that the program needs.
+    `asks` grows during the run. `ports` are the loopback ports that the program needs.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -79,18 +79,18 @@ class SandboxNetwork:
     ports: tuple[int, ...] = ()
 
     def argv(self, program: Sequence[str]) -> list[str]:
-        """The program behind our own, which forwards."""
+        """The command line of the program, run by our forwarder."""
         return [*self.prefix, *program]
 
     def around(self, box: Box) -> Box:
-        """The same box, with the way out in it."""
+        """The box with the network access added."""
         return replace(box, mounts=(*box.mounts, *self.mounts), environment={**box.environment, **self.environment}, ports=self.ports)
 
 
 class Egress:
-    """One per worker. `private_hosts` are those of the policy.
+    """Opens network access for sandboxes; one per worker. `private_hosts` are those of the policy.
 
-    Raises OSError when there is no place for sockets.
+    Raises OSError if there is no path for sockets.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Egress:
 
     @contextlib.asynccontextmanager
     async def open(self, name: str, opening: Opening) -> AsyncGenerator[SandboxNetwork]:
-        """`name` is that of the run. Without hosts and port nothing is opened. Raises OSError."""
+        """Open the network access of the run `name`. Without hosts and ports nothing is opened. Raises OSError."""
         if not opening.has_proxy and opening.port is None and not opening.others:
             yield SandboxNetwork()
             return
@@ -123,18 +123,18 @@ class Egress:
                 if opening.port is not None:
                     self._open_door(folder.box / _DOOR, folder.tool, opening, stack)
                 for port in opening.others:
-                    self._open_door(folder.box / _door_of(port), _other(folder, port), opening, stack)
+                    self._open_door(folder.box / _socket_of(port), folder.path / _socket_of(port), opening, stack)
                 yield self._way(folder, opening, asks)
         finally:
             if not opening.lasting:
                 folder.remove()
 
     def forget(self, name: str) -> None:
-        """A lasting sandbox of this name is gone. May be repeated."""
+        """Remove the folder of a lasting sandbox that is gone. Idempotent."""
         self._folders.make(name).remove()
 
     def sweep(self, keep: Collection[str] = ()) -> tuple[str, ...]:
-        """To be called at start-up, once the state directory is locked: what dead workers left, but for the lasting runs named."""
+        """Remove leftovers of dead workers, except those of the runs in `keep`. Call it at start-up, with the state directory locked."""
         return self._folders.sweep(keep)
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ class Egress:
         return bound
 
     def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> SandboxNetwork:
-        # What is compiled is for our own interpreter alone.
+        # The compiled program suits our own interpreter only.
         program = self._program() if opening.python is None else _SOURCE
         view = _View(opening.is_apart)
         sockets = view.of(folder.box, _SEEN, is_handed_over=True)
@@ -183,13 +183,13 @@ class Egress:
             ports.append(opening.port)
             prefix += ["--serve", str(sockets / _DOOR), str(opening.port)]
         for port in opening.others:
-            prefix += ["--serve", str(sockets / _door_of(port)), str(port)]
+            prefix += ["--serve", str(sockets / _socket_of(port)), str(port)]
         endpoint = f"unix:{folder.tool}" if opening.port is not None else ""
-        others = {port: _other(folder, port) for port in opening.others}
+        others = {port: folder.path / _socket_of(port) for port in opening.others}
         return SandboxNetwork(tuple(view.mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
 
     def _program(self) -> Path:
-        """Compiled once: as text, Python would do it for every run."""
+        """The forwarder, compiled once: otherwise Python would compile it at each run."""
         if self._compiled is None or not self._compiled.is_file():
             self._compiled = self._folders.root / "inside.pyc"
             py_compile.compile(str(_SOURCE), str(self._compiled), doraise=True)
@@ -198,7 +198,7 @@ class Egress:
 
 
 class _View:
-    """How the program sees our files."""
+    """The places at which the program sees our files."""
 
     def __init__(self, is_apart: bool) -> None:
         self._is_apart = is_apart
@@ -210,18 +210,14 @@ class _View:
         return seen
 
 
-def _door_of(port: int) -> str:
+def _socket_of(port: int) -> str:
     return f"{port}.sock"
-
-
-def _other(folder: SocketFolder, port: int) -> Path:
-    return folder.path / f"{port}.sock"
 
 
 def _proxy_variables(port: int, private_hosts: Sequence[str]) -> dict[str, str]:
     address = f"http://{LOOPBACK}:{port}"
     both = {spelling: address for name in _PROXY_VARIABLES for spelling in (name, name.lower())}
-    # Whose index is on this machine's loopback means that one.
+    # A package index on this machine's loopback must be reached through the proxy.
     own = ",".join(name for name in _OWN if not any(host.startswith((name, f"[{name}]")) for host in private_hosts))
     return both | {"NO_PROXY": own, "no_proxy": own, "NODE_USE_ENV_PROXY": "1"}
 
@@ -233,6 +229,6 @@ def _bundle() -> Path | None:
 
 
 def _places() -> int:
-    """A quarter of the files we may open, two for a connection, is for proxies."""
+    """The number of proxied connections: a quarter of our file limit, at two files each."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _MOST_AT_ONCE if files == resource.RLIM_INFINITY else min(_MOST_AT_ONCE, files // 8)

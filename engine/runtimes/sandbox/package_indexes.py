@@ -1,4 +1,4 @@
-"""Which hosts packages are installed from, as the installers themselves are set up on this machine: they are asked."""
+"""The hosts that packages are installed from: asks the installers, as they are set up on this machine."""
 
 import asyncio
 import re
@@ -13,7 +13,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 _ASK_S = 60.0
 _TOLD = 500
 _ADDRESS = re.compile(r"""https?://[^\s"'<>]+""")
-# Where files are is only in an index's answers. Any package will do; one of these is nearly everywhere.
+# Only an index's answers name the hosts of files. Any package will do; nearly every index has one of these.
 _LIKELY = ("pip", "setuptools")
 _LIKELY_NPM = "npm"
 _SETTINGS = TypeAdapter(dict[str, JsonValue])
@@ -22,14 +22,14 @@ _TOLD_BY_UV = {"UV_DEFAULT_INDEX": "--index-url", "UV_INDEX": "--extra-index-url
 
 
 class IndexesUnknown(Exception):
-    """The installer could not say; the message says why."""
+    """The installer could not tell; the message says why."""
 
 
 @dataclass(slots=True)
 class PackageIndexes:
     """`environment` is what the installers may see: HOME for their settings, their own variables, certificates.
 
-    Each is asked once; what could not be said is asked again. Without `npm`, `bun` is asked.
+    Each installer is asked once, and again after a failure. Without `npm`, `bun` is asked.
     """
 
     uv: str
@@ -48,7 +48,7 @@ class PackageIndexes:
             return self._known["python"]
 
     def variables_of(self, language: Literal["python", "javascript"]) -> Mapping[str, str]:
-        """What an installer that sees none of this machine's files has to be told, known once its hosts are; may hold passwords."""
+        """Variables for an installer that sees no files of this machine, known once its hosts are. They may hold passwords."""
         return self._variables.get(language, {})
 
     async def of_javascript(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class PackageIndexes:
             return self._known["javascript"]
 
     async def _ask_uv(self) -> tuple[str, ...]:
-        # No package at all: then it only says where it would look, without going there.
+        # Without any package, uv only prints the indexes and makes no request.
         compiling = (self.uv, "pip", "compile", "--quiet", "--no-header")
         indexes = await self._said((*compiling, "--emit-index-url", "--emit-find-links", "-"))
         told = {name: " ".join(re.findall(rf"(?m)^{option} (\S+)$", indexes)) for name, option in _TOLD_BY_UV.items()}
@@ -77,7 +77,7 @@ class PackageIndexes:
             settings = _SETTINGS.validate_json(await self._said((npm, "config", "list", "--json")))
         except ValidationError as error:
             raise IndexesUnknown(f"npm does not list its settings as JSON: {error}") from error
-        # Those of a scope are called `@scope:registry`.
+        # The registry of a scope is named `@scope:registry`.
         registries = {name: str(value) for name, value in settings.items() if name == _REGISTRY or name.endswith(f":{_REGISTRY}")}
         self._variables["javascript"] = {f"npm_config_{name}": value for name, value in registries.items()}
         return _hosts(" ".join(registries.values()) + " " + await self._said_or_nothing((npm, "view", _LIKELY_NPM, "dist.tarball")))
@@ -119,7 +119,7 @@ async def _started(argv: Sequence[str], environment: Mapping[str, str], pipe: in
 
 
 def _hosts(text: str) -> tuple[str, ...]:
-    """Of all addresses in it, without what else may stand there, such as a password."""
+    """The hosts of all addresses in the text, without passwords and other parts."""
     found: dict[str, None] = {}
     for address in _ADDRESS.findall(text):
         url = httpx.URL(address)

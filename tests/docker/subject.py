@@ -8,11 +8,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.runtimes.conformance import Subject
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.parts import RuntimeParts
 from tests.docker.engines import VERSATILE, ready_engine
+from tests.runtimes.conformance import Subject
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import place_of_volumes

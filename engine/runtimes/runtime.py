@@ -18,10 +18,6 @@ Progress = Callable[[str], None]
 """Called with a short text about the current step; must not block."""
 
 
-def _unheard(_: str) -> None:
-    return
-
-
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A question of the tool to the caller. `key` is the tool's name for the question, if it has one."""
@@ -106,7 +102,7 @@ class ToolRequest:
     timeout_s: float
     output_dir: Path = NO_FOLDER
     """The folder for files that the tool returns."""
-    progress: Progress = _unheard
+    progress: Progress = lambda _: None
     """Called with the tool's progress messages."""
     manifest: ToolManifest | None = None
     """The tool's current manifest; the running tool may have been started with an older one."""

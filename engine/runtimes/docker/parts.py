@@ -24,10 +24,6 @@ async def _nowhere(_language: ScriptLanguage) -> Index:
     return Index()
 
 
-def _no_secret(_name: str) -> str | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class DockerParts:
     """The caller closes the engine. `egress` serves containers that run as the settings' user."""
@@ -40,7 +36,7 @@ class DockerParts:
     ports: PublishedPorts = field(default_factory=PublishedPorts)
     audit: Audit = field(default_factory=NoAudit)
     book: ContainerBook = field(default_factory=NoBook)
-    secrets: Callable[[str], str | None] = _no_secret
+    secrets: Callable[[str], str | None] = lambda _name: None
     """The value of a secret, by its name without `secret:`."""
 
     users: Identities | None = None

@@ -45,13 +45,6 @@ class _Mark(BaseModel):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    root: Path
-    used_at: float
-    size: int
-
-
 def mark(root: Path, names: Sequence[str]) -> None:
     """Mark the environment in `root` as complete, with these packages. Raises OSError."""
     path = _mark_of(root)
@@ -120,13 +113,13 @@ def tidy(folder: Path, limits: CacheLimits) -> tuple[str, ...]:
         for left in folder.glob(f"{SET_ASIDE}*"):
             discard(left)
         kept = [one for root in _roots(folder) if (one := _looked_at(root, removed)) is not None]
-        total = sum(one.size for one in kept)
-        for one in sorted(kept, key=lambda one: one.used_at):
-            idle_s = time.time() - one.used_at
+        total = sum(size for _, size, _ in kept)
+        for used_at, size, root in sorted(kept):
+            idle_s = time.time() - used_at
             is_over = total > limits.max_bytes and idle_s > _FRESH_S
-            if (is_over or idle_s > limits.idle_s) and _remove_whole(one.root):
-                removed.append(one.root.name)
-                total -= one.size
+            if (is_over or idle_s > limits.idle_s) and _remove_whole(root):
+                removed.append(root.name)
+                total -= size
     except (OSError, RuntimeError) as error:
         _log.warning("environments_not_tidied", folder=str(folder), reason=str(error))
     return tuple(removed)
@@ -138,13 +131,13 @@ def _roots(folder: Path) -> set[Path]:
     return {path.with_suffix("") for path in found if _OURS.fullmatch(path.name)}
 
 
-def _looked_at(root: Path, removed: list[str]) -> _Kept | None:
-    """The environment, if complete; otherwise it is removed."""
+def _looked_at(root: Path, removed: list[str]) -> tuple[float, int, Path] | None:
+    """A complete environment: when it was used, its size, its folder. Others are removed."""
     found = _read(_mark_of(root))
     if found is not None:
         if root.lstat().st_uid == PAYLOAD.uid:
             seal(root)  # made when all tools shared one user; other users may be unable to read it
-        return _Kept(root, _mark_of(root).stat().st_mtime, found.bytes)
+        return _mark_of(root).stat().st_mtime, found.bytes, root
     if _remove_half(root):
         removed.append(root.name)
     return None

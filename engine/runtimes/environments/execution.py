@@ -95,21 +95,17 @@ class Executor:
 async def _over(process: Process, streams: tuple[Capture, Capture], wall_s: float) -> Cause | None:
     """Wait for the first limit; None if the program ended by itself."""
     stdout, stderr = streams
-    waits = {
-        asyncio.create_task(process.wait()): None,
-        asyncio.create_task(stdout.overflowed.wait()): "stdout",
-        asyncio.create_task(stderr.overflowed.wait()): "stderr",
-    }
+    waits = [asyncio.create_task(one) for one in (process.wait(), stdout.overflowed.wait(), stderr.overflowed.wait())]
     try:
         await asyncio.wait(waits, timeout=wall_s, return_when=asyncio.FIRST_COMPLETED)
-        if stdout.overflowed.is_set():
-            return "stdout"
-        if stderr.overflowed.is_set():
-            return "stderr"
-        return None if process.has_ended else "time"
     finally:
         for wait in waits:
             wait.cancel()
+    if stdout.overflowed.is_set():
+        return "stdout"
+    if stderr.overflowed.is_set():
+        return "stderr"
+    return None if process.has_ended else "time"
 
 
 def _unavailable(why: str) -> ScriptFailure:

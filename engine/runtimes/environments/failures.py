@@ -80,6 +80,5 @@ class ScriptFailure(Exception):
     @classmethod
     def of_start(cls, failure: RuntimeFailure) -> "ScriptFailure":
         """Convert the failure of a part that other runtimes share."""
-        kinds = {kind for kind, error_type in _TYPES.items() if error_type is failure.error_type}
-        kind = next((kind for kind in ScriptErrorKind if kind in kinds), ScriptErrorKind.UNAVAILABLE)
+        kind = next((kind for kind, error_type in _TYPES.items() if error_type is failure.error_type), ScriptErrorKind.UNAVAILABLE)
         return cls(kind, failure.message, failure.details)

@@ -167,9 +167,15 @@ class Egress:
     def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> SandboxNetwork:
         # The compiled program suits our own interpreter only.
         program = self._program() if opening.python is None else _SOURCE
-        view = _View(opening.is_apart)
-        sockets = view.of(folder.box, _SEEN, is_handed_over=True)
-        prefix = [opening.python or _PYTHON, "-I", "-S", str(view.of(program, Path("/run", program.name)))]
+        mounts: list[Mount] = []
+
+        def seen(source: Path, target: Path, *, is_handed_over: bool = False) -> Path:
+            """Mount the source; returns where the program sees it."""
+            mounts.append(Mount(source, target if opening.is_apart else source, is_handed_over=is_handed_over))
+            return mounts[-1].target
+
+        sockets = seen(folder.box, _SEEN, is_handed_over=True)
+        prefix = [opening.python or _PYTHON, "-I", "-S", str(seen(program, Path("/run", program.name)))]
         environment: dict[str, str] = {}
         ports: list[int] = []
         if opening.has_proxy:
@@ -178,7 +184,7 @@ class Egress:
             prefix += ["--proxy", str(port), str(sockets / _PROXY)]
             environment |= _proxy_variables(port, opening.private_hosts)
             if self._certificates is not None:
-                environment |= dict.fromkeys(_CERTIFICATE_VARIABLES, str(view.of(self._certificates, _CERTIFICATES)))
+                environment |= dict.fromkeys(_CERTIFICATE_VARIABLES, str(seen(self._certificates, _CERTIFICATES)))
         if opening.port is not None:
             ports.append(opening.port)
             prefix += ["--serve", str(sockets / _DOOR), str(opening.port)]
@@ -186,7 +192,7 @@ class Egress:
             prefix += ["--serve", str(sockets / _socket_of(port)), str(port)]
         endpoint = f"unix:{folder.tool}" if opening.port is not None else ""
         others = {port: folder.path / _socket_of(port) for port in opening.others}
-        return SandboxNetwork(tuple(view.mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
+        return SandboxNetwork(tuple(mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
 
     def _program(self) -> Path:
         """The forwarder, compiled once: otherwise Python would compile it at each run."""
@@ -195,19 +201,6 @@ class Egress:
             py_compile.compile(str(_SOURCE), str(self._compiled), doraise=True)
             self._compiled.chmod(0o644)
         return self._compiled
-
-
-class _View:
-    """The places at which the program sees our files."""
-
-    def __init__(self, is_apart: bool) -> None:
-        self._is_apart = is_apart
-        self.mounts: list[Mount] = []
-
-    def of(self, source: Path, target: Path, *, is_handed_over: bool = False) -> Path:
-        seen = target if self._is_apart else source
-        self.mounts.append(Mount(source, seen, is_handed_over=is_handed_over))
-        return seen
 
 
 def _socket_of(port: int) -> str:

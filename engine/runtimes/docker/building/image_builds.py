@@ -103,10 +103,25 @@ class ImageBuilds:
         usual, most = settings.policy.defaults, settings.policy.ceilings
         usual, processors = usual.model_copy(update={"open_files": None, "file_bytes": None}), await self._parts.engine.processors()
         limits = ContainerLimits.within(usual, most, processors)
-        request = BuildRequest(FILE, build.tag, {**settings.image_labels, TOOL: build.tool_id}, gate.network, gate.arguments, limits)
+        options = {
+            "version": "1",  # the builder that respects `networkmode`
+            "t": build.tag,
+            "dockerfile": FILE,
+            "rm": "1",
+            "forcerm": "1",
+            "labels": json.dumps({**settings.image_labels, TOOL: build.tool_id}),
+            "networkmode": gate.network,
+            "buildargs": json.dumps(dict(gate.arguments)),
+            # For each step. The engine does not accept a number of processes.
+            "memory": str(limits.memory_bytes),
+            "memswap": str(limits.memory_bytes),
+            "cpuperiod": str(_PERIOD),
+            "cpuquota": str(limits.nano_cpus * _PERIOD // _NANO),
+            "ulimits": json.dumps(limits.host_config["Ulimits"]),
+        }
         work = asyncio.ensure_future(
             self._parts.engine.work(
-                lambda api: log.follow(request.answer(api, context, settings.build_timeout_s + 1)),
+                lambda api: log.follow(_answer(api, options, context, settings.build_timeout_s + 1)),
                 settings.build_timeout_s + _END_TRIES,
             )
         )
@@ -159,46 +174,16 @@ class _BuildLog:
             raise EngineRefused(failed)
 
 
-@dataclass(frozen=True, slots=True)
-class BuildRequest:
-    """A request to the engine's build API, posted directly because the library does not support these limits.
+def _answer(api: Api, options: Mapping[str, str], context: BinaryIO, timeout_s: float) -> Iterator[Document]:
+    """The engine's answer to a build, part by part, at most `timeout_s` seconds apart. Raises EngineRefused. Blocks.
 
-    `limits` apply to each step. The engine does not accept a number of processes.
+    Posted directly, because the library does not support the limits among these options.
     """
-
-    dockerfile: str
-    tag: str
-    labels: Mapping[str, str]
-    network: str
-    arguments: Mapping[str, str]
-    limits: ContainerLimits
-
-    def answer(self, api: Api, context: BinaryIO, timeout_s: float) -> Iterator[Document]:
-        """The parts of the engine's answer, at most `timeout_s` seconds apart. Raises EngineRefused. Blocks."""
-        url = f"{api.base_url}/v{api.api_version}/build"
-        headers = {"Content-Type": "application/tar"}
-        with api.post(url, data=context, params=self._options, headers=headers, stream=True, timeout=timeout_s) as response:
-            if response.status_code >= _REFUSED:
-                raise EngineRefused(response.text)
-            for line in response.iter_lines():
-                if line.strip():
-                    yield cast("Document", json.loads(line))
-
-    @property
-    def _options(self) -> Mapping[str, str]:
-        limits = self.limits
-        return {
-            "version": "1",  # the builder that respects `networkmode`
-            "t": self.tag,
-            "dockerfile": self.dockerfile,
-            "rm": "1",
-            "forcerm": "1",
-            "labels": json.dumps(dict(self.labels)),
-            "networkmode": self.network,
-            "buildargs": json.dumps(dict(self.arguments)),
-            "memory": str(limits.memory_bytes),
-            "memswap": str(limits.memory_bytes),
-            "cpuperiod": str(_PERIOD),
-            "cpuquota": str(limits.nano_cpus * _PERIOD // _NANO),
-            "ulimits": json.dumps(limits.host_config["Ulimits"]),
-        }
+    url = f"{api.base_url}/v{api.api_version}/build"
+    headers = {"Content-Type": "application/tar"}
+    with api.post(url, data=context, params=options, headers=headers, stream=True, timeout=timeout_s) as response:
+        if response.status_code >= _REFUSED:
+            raise EngineRefused(response.text)
+        for line in response.iter_lines():
+            if line.strip():
+                yield cast("Document", json.loads(line))

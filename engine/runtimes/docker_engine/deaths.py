@@ -45,10 +45,12 @@ class Deaths:
     async def ended(self, container: str) -> str:
         """Wait until the container has ended; returns how. An unwatched container counts as ended."""
         ended = self._watched.get(container)
+        if ended is None:
+            return "ended"
         try:
-            return await asyncio.shield(ended) if ended is not None else "ended"
+            return await asyncio.shield(ended)
         except asyncio.CancelledError:
-            if ended is not None and ended.cancelled():
+            if ended.cancelled():
                 return "ended"
             raise
 

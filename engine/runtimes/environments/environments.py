@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pydantic import JsonValue
+
 from engine.disk.removal import remove
 from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
 from engine.runtimes.environments.cache import (
@@ -101,11 +103,19 @@ class Installed:
 
 
 @dataclass(slots=True)
-class _Watched:
-    """What is observed of an installation's steps, even if they fail."""
+class _Job:
+    """A running installation. `refusals` and `account` are observed at its steps, even if these fail."""
 
+    tool_id: str
+    dependencies: Dependencies
+    environment: Environment
     refusals: list[str] = field(default_factory=list[str])
     account: SandboxAccount | None = None
+
+    def failed(self, why: str, **facts: JsonValue) -> ScriptFailure:
+        file = self.dependencies.named
+        message = f"What {self.tool_id!r} depends on ({file}) could not be installed: {why}"
+        return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": file, **facts})
 
 
 class ScriptEnvironments:
@@ -191,7 +201,7 @@ class ScriptEnvironments:
         if begun is None or not begun.is_open:
             if begun is not None:
                 await begun.over()
-            begun = self._making[key] = SharedStart(key, lambda tell: self._make(dependencies, environment, tool_id, tell))
+            begun = self._making[key] = SharedStart(key, lambda tell: self._make(_Job(tool_id, dependencies, environment), tell))
         progress(f"waiting for the environment of {tool_id}")
         try:
             await begun.wait(progress)
@@ -221,40 +231,39 @@ class ScriptEnvironments:
             program = Program(self._own_bun.folder.modules / _BUN_FILE)
             self.programs = replace(self.programs, bun=self.programs.require("Bun", program))
 
-    async def _make(self, dependencies: Dependencies, environment: Environment, tool_id: str, progress: Progress) -> None:
+    async def _make(self, job: _Job, progress: Progress) -> None:
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
-        async with locked(environment.folder.root.with_suffix(".lock")):
-            if await asyncio.to_thread(self.is_whole, environment):
+        async with locked(job.environment.folder.root.with_suffix(".lock")):
+            if await asyncio.to_thread(self.is_whole, job.environment):
                 return
-            progress(f"installing what {tool_id} depends on ({dependencies.named})")
+            progress(f"installing what {job.tool_id} depends on ({job.dependencies.named})")
             try:
                 async with asyncio.timeout(self._installer.timeout_s):
                     # This time-out and that of the waiters may coincide, and both cancel.
-                    await cancelled_once(self._install(dependencies, environment, tool_id))
+                    await cancelled_once(self._install(job))
             except TimeoutError as error:
-                raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
+                raise job.failed(f"It took longer than {self._installer.timeout_s:g} s.") from error
         await self.tidy()
 
-    async def _install(self, dependencies: Dependencies, environment: Environment, tool_id: str) -> None:
-        folder, began = environment.folder, datetime.now(UTC)
-        steps = steps_of(dependencies, folder, self.programs)
+    async def _install(self, job: _Job) -> None:
+        environment, folder, began = job.environment, job.environment.folder, datetime.now(UTC)
+        steps = steps_of(job.dependencies, folder, self.programs)
         failure: ScriptFailure | None = None
-        watched = _Watched()
         judged = Judged()
         try:
-            await asyncio.to_thread(_empty, folder, dependencies.files)
+            await asyncio.to_thread(_empty, folder, job.dependencies.files)
             for step in steps:
-                await self._take(step, folder, tool_id, dependencies, watched)
+                await self._take(step, job)
             if environment.modules is None:
-                judged = await self._judge(tool_id, await asyncio.to_thread(_packages, environment))
+                judged = await self._judge(job.tool_id, await asyncio.to_thread(_packages, environment))
                 if judged.refusal is not None:
-                    raise self._failed(tool_id, dependencies, judged.refusal)
+                    raise job.failed(judged.refusal)
             await asyncio.to_thread(_finish, environment, self.task)
         except ScriptFailure as error:
             failure = error
             raise
         except OSError as error:
-            failure = self._failed(tool_id, dependencies, f"{error.strerror}: {Path(str(error.filename)).name}")
+            failure = job.failed(f"{error.strerror}: {Path(str(error.filename)).name}")
             raise failure from error
         finally:
             done = await asyncio.to_thread(is_marked, folder.root)
@@ -263,20 +272,23 @@ class ScriptEnvironments:
                 await asyncio.to_thread(abandon, folder.root)
             took = (datetime.now(UTC) - began).total_seconds()
             commands = tuple(step.argv for step in steps)
-            refusals = tuple(watched.refusals)
-            self._note(Installed(tool_id, began, commands, packages, took, failure, refusals, done, watched.account, judged.notes))
+            refusals = tuple(job.refusals)
+            self._note(Installed(job.tool_id, began, commands, packages, took, failure, refusals, done, job.account, judged.notes))
 
-    async def _take(self, step: Step, folder: EnvironmentFolder, tool_id: str, dependencies: Dependencies, watched: "_Watched") -> None:
+    async def _take(self, step: Step, job: _Job) -> None:
+        folder = job.environment.folder
         account = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account
-        limits = account.enforced.limits
         mounts = [mount for program in step.programs for mount in program.mounts]
         own = [Mount(path, path, writable=True) for path in (folder.root, folder.project)]
-        index = await self._index_for(step, tool_id, dependencies)
-        watched.account = account.model_copy(
+        try:
+            index = await self._installer.indexes(job.dependencies.language) if step.needs_index else Index()
+        except IndexesUnknown as error:
+            raise job.failed(str(error)) from error
+        job.account = account.model_copy(
             update={name: getattr(account, name).model_copy(update={"hosts": index.hosts}) for name in ("requested", "enforced")}
         )
         variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment, **self.programs.headers}
-        box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
+        box = Box(run_name(job.tool_id), folder.project, account.enforced.limits, (*mounts, *own), variables)
         network = self._installer.network if step.needs_index else no_network
         argv = (*step.argv, *(step.without_builds if index.passwords else ()))
         async with network(box, argv, index.hosts) as opened:
@@ -284,27 +296,13 @@ class ScriptEnvironments:
             try:
                 done = await self._executor.run(order)
             finally:
-                watched.refusals += opened.refusals()
+                job.refusals += opened.refusals()
         if done.code != 0 or done.cut or done.ending.disk_full:
             done = done.without(index.passwords)
             why = f"{_why(done)} {_WITHOUT_BUILDS}" if index.passwords else _why(done)
-            raise self._failed(tool_id, dependencies, why, step, done)
-
-    async def _index_for(self, step: Step, tool_id: str, dependencies: Dependencies) -> Index:
-        if not step.needs_index:
-            return Index()
-        try:
-            return await self._installer.indexes(dependencies.language)
-        except IndexesUnknown as error:
-            raise self._failed(tool_id, dependencies, str(error)) from error
-
-    def _failed(
-        self, tool_id: str, dependencies: Dependencies, why: str, step: Step | None = None, done: Execution | None = None
-    ) -> ScriptFailure:
-        message = f"What {tool_id!r} depends on ({dependencies.named}) could not be installed: {why}"
-        facts = {} if step is None or done is None else {"command": Path(step.argv[0]).name, "exit_code": done.code}
-        told = (done.stderr or done.stdout)[-_TOLD_BYTES:].decode(errors="replace").strip() if done else ""
-        return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": dependencies.named, **facts}, told=told)
+            failure = job.failed(why, command=Path(step.argv[0]).name, exit_code=done.code)
+            failure.told = (done.stderr or done.stdout)[-_TOLD_BYTES:].decode(errors="replace").strip()
+            raise failure
 
     def _stamp(self, dependencies: Dependencies) -> str:
         """Identifies the interpreter: each needs packages of its own."""

@@ -1,7 +1,7 @@
 """The audit of builds: one line for each image, and for each command in a build container."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -21,11 +21,9 @@ class BuildAudit:
     tool_id: str
     refusals: Refusals = field(default_factory=Refusals)
 
-    @contextmanager
-    def command(self, command: Sequence[str], action: Literal["build", "start"] = "build") -> Generator[Told]:
+    def command(self, command: Sequence[str], action: Literal["build", "start"] = "build") -> AbstractContextManager[Told]:
         """Write a line about the command in the block, however it ends. The block may add fields to the yielded dict."""
-        with noted(self.audit, self._entry(command, action), self.refusals) as told:
-            yield told
+        return noted(self.audit, self._entry(command, action), self.refusals)
 
     def rest(self) -> None:
         """Write a line about connections refused to background commands since then, if there were any."""

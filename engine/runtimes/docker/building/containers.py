@@ -122,12 +122,11 @@ class BuildContainers:
         tag = secrets.token_hex(6)
         with _used(site):
             labels = " ".join(f"{label}={value}" for label, value in self._settings.image_labels.items())
-            kept = await self._asked(
-                site.container,
+            with usable("container", site.container):
                 # With its container's labels, any container made from the image would count as ours.
-                lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]),
-                self._settings.build_timeout_s,
-            )
+                kept = await self._engine.work(
+                    lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]), self._settings.build_timeout_s
+                )
             try:
                 made = await self._make(wishes, site.info.image, str(kept["Id"]))
             except StartFailed:
@@ -321,10 +320,10 @@ class BuildContainers:
     async def _carried(self) -> Carried:
         return await Carried.put_together(self._settings.state / "carried")
 
-    async def _asked(self, name: str, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
+    async def _asked(self, name: str, what: Callable[[Api], T]) -> T:
         """Raises StartFailed."""
         with usable("container", name):
-            return await (self._engine.ask(what) if timeout_s is None else self._engine.work(what, timeout_s))
+            return await self._engine.ask(what)
 
     def _is_unused(self, site: _Site) -> bool:
         return not site.running and time.monotonic() - site.used > self._settings.ttl_s

@@ -1,5 +1,6 @@
 """The description of one sandboxed run, and the interface of sandbox levels."""
 
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +13,9 @@ from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 class LevelUnavailable(Exception):
     """A level of the sandbox does not work on this machine; the message says why."""
 
+
+PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+"""The interpreter that every sandbox sees."""
 
 MOST_LEVELS = 128
 """The deepest folder whose files are counted: a run with deeper ones is ended."""

@@ -5,7 +5,6 @@ import py_compile
 import resource
 import socket
 import ssl
-import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from engine.network.addresses import Resolve, resolve
 from engine.network.ports import LOOPBACK, free_port
 from engine.network.proxy import Proxy, ProxyLimits, Room
 from engine.network.proxy_rules import Asked, Asks, Rules
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.box import PYTHON, Box, Mount
 from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
@@ -29,7 +28,7 @@ _CERTIFICATES = Path("/run/certificates.pem")
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT")
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+
 _OWN = ("localhost", "127.0.0.1", "::1")
 """Names of the program's own loopback."""
 _MOST_AT_ONCE = 2048
@@ -175,7 +174,7 @@ class Egress:
             return mounts[-1].target
 
         sockets = seen(folder.box, _SEEN, is_handed_over=True)
-        prefix = [opening.python or _PYTHON, "-I", "-S", str(seen(program, Path("/run", program.name)))]
+        prefix = [opening.python or PYTHON, "-I", "-S", str(seen(program, Path("/run", program.name)))]
         environment: dict[str, str] = {}
         ports: list[int] = []
         if opening.has_proxy:

@@ -5,7 +5,6 @@ import contextlib
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from engine.runtimes.docker_engine.labels import STATE, Kind, Marks, Origin
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.serving_containers import created, hardened
-from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Prepared
+from engine.runtimes.process.box import PYTHON, Box, Ending, LevelUnavailable, Mount, Prepared
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox import inside
 from engine.runtimes.sandbox.identities import Identities, Taken, differences_of
@@ -35,7 +34,7 @@ _FIRST_INSIDE = Path("/.tool-agent", _FIRST.name)
 _FILTERING = Path(confine.__file__)
 _FILTERING_INSIDE = Path("/.tool-agent", _FILTERING.name)
 _FILTER_INSIDE = Path("/.tool-agent/filter")
-_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+
 _NEVER = "0001-"
 """How the engine's start time begins for a container that never started."""
 _ASKED_S = 15.0
@@ -136,7 +135,7 @@ class ContainerLevel:
         if self._filter is not None:
             # The engine's own filter is weaker, and differs by version.
             ours += [Mount(_FILTERING, _FILTERING_INSIDE), Mount(self._filter, _FILTER_INSIDE)]
-            filtering = [_PYTHON, "-I", "-S", str(_FILTERING_INSIDE), "--filtered", str(_FILTER_INSIDE)]
+            filtering = [PYTHON, "-I", "-S", str(_FILTERING_INSIDE), "--filtered", str(_FILTER_INSIDE)]
         mounts = (*self._system.mounts, *ours, *box.mounts)
         host: Document = {
             **hardened(limits),
@@ -149,7 +148,7 @@ class ContainerLevel:
         return {
             "Image": image,
             # The first process must handle signals, as the kernel ignores them by default for it, and must reap orphans.
-            "Entrypoint": [*filtering, _PYTHON, "-I", "-S", str(_FIRST_INSIDE), "--", *argv],
+            "Entrypoint": [*filtering, PYTHON, "-I", "-S", str(_FIRST_INSIDE), "--", *argv],
             "Cmd": [],
             "User": user,
             "WorkingDir": str(box.folder),

@@ -5,14 +5,13 @@ import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from engine.disk.leftovers import discard
-from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Prepared
+from engine.runtimes.process.box import PYTHON, Box, Ending, LevelUnavailable, Prepared
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.processes import RUN_MARK
 from engine.runtimes.sandbox.identities import Identities, Taken
@@ -27,7 +26,7 @@ from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
 _PROGRAM = Path(confine.__file__)
-_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _ALSO_READ = (
     "/etc/hosts",
@@ -86,7 +85,7 @@ class RLimits:
         taken = self._identities.of(box) if self._identities else None
         try:
             if taken:
-                require_reachable(taken.identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
+                require_reachable(taken.identity, (PYTHON, self._folder, *(mount.source for mount in box.mounts)))
             for mount in box.mounts:
                 if mount.is_machines:
                     os.close(opened(mount.source))
@@ -171,7 +170,7 @@ class _Run:
     ) -> None:
         self._fds, self._group, self._scratch, self._taken = fds, group, scratch, taken
         self.pass_fds: Sequence[int] = fds.handed_over
-        self.argv: Sequence[str] = [_PYTHON, "-I", "-S", str(_PROGRAM), *map(str, self.pass_fds)]
+        self.argv: Sequence[str] = [PYTHON, "-I", "-S", str(_PROGRAM), *map(str, self.pass_fds)]
         self._watch = Watch(watched, limits, memory="memory" not in group.folders, kill=self._kill)
         self._pid: int | None = None
 

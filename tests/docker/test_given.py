@@ -1,4 +1,4 @@
-"""Containers that sources name by id: a tool has those that were made for it, and no others."""
+"""Containers that sources name by id: a tool may use those made for it, and no others."""
 
 from dataclasses import replace
 

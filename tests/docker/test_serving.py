@@ -1,4 +1,4 @@
-"""Serving containers: what they may do, and how they start, answer and end."""
+"""Serving containers: their rights, start, answers and end."""
 
 import asyncio
 from collections.abc import Callable

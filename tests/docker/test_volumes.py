@@ -1,4 +1,4 @@
-"""Folders of the machine in containers: no link that a tool put there leads out of them."""
+"""Folders of the machine in containers: a tool's links do not lead out of them."""
 
 import asyncio
 from collections.abc import Callable

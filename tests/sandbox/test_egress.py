@@ -1,4 +1,4 @@
-"""Ways out of and into real sandboxes, and what is left of them."""
+"""Network access out of and into real sandboxes, and its clean-up."""
 
 import asyncio
 import os

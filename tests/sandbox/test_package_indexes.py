@@ -1,4 +1,4 @@
-"""Hosts of package indexes, as uv and npm say them; nothing of this asks a registry by name."""
+"""Hosts of package indexes, as uv and npm report them; no public registry is contacted."""
 
 import asyncio
 import os

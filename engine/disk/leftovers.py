@@ -89,7 +89,4 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 LEFTOVERS = Leftovers()
 
-
-def discard(path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
-    """Remove the path now, or later by this process's sweep; returns the failure if not now. Blocks."""
-    return LEFTOVERS.discard(path, patience_s)
+discard = LEFTOVERS.discard

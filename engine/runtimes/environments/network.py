@@ -1,7 +1,7 @@
 """Network access of a box to allowed hosts."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from engine.network.proxy_rules import Asks
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
@@ -23,15 +23,13 @@ def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True, obs
 
     @asynccontextmanager
     async def opened(box: Box, argv: Sequence[str], hosts: Sequence[str]) -> AsyncGenerator[Opened]:
-        try:
-            opening = egress.open(box.name, Opening(hosts, hosts if trusted else (), is_apart=is_apart, observed=observed))
-            way = await opening.__aenter__()
-        except OSError as error:
-            message = f"The way to the network could not be opened: {error}"
-            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message, {"program": "proxy"}) from error
-        try:
+        opening = Opening(hosts, hosts if trusted else (), is_apart=is_apart, observed=observed)
+        async with AsyncExitStack() as stack:
+            try:
+                way = await stack.enter_async_context(egress.open(box.name, opening))
+            except OSError as error:
+                message = f"The way to the network could not be opened: {error}"
+                raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message, {"program": "proxy"}) from error
             yield Opened(way.around(box), way.argv(argv), lambda: refusals_of(way.asks))
-        finally:
-            await opening.__aexit__(None, None, None)
 
     return opened

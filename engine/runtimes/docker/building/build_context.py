@@ -1,10 +1,11 @@
 """The part of a folder that the engine gets to build an image from."""
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
-from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeStubs] - it has none; `_Tar` says what is used
+from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeStubs] - it has none; `_tar` and `_paths` say what is used
 
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
@@ -15,16 +16,8 @@ _IGNORED = ".dockerignore"
 _MOST_IGNORED = 64 * 1024
 
 
-class _Tar(Protocol):
-    def __call__(self, path: str, *, exclude: list[str], dockerfile: tuple[str, str]) -> BinaryIO: ...
-
-
-class _Paths(Protocol):
-    def __call__(self, root: str, patterns: list[str], dockerfile: str) -> set[str]: ...
-
-
-_tar = cast("_Tar", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
-_paths = cast("_Paths", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType]
+_tar = cast("Callable[[str, list[str], tuple[str, str]], BinaryIO]", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
+_paths = cast("Callable[[str, list[str], str], set[str]]", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType]
 
 
 def build_context(folder: Path, text: str, most: int | None) -> BinaryIO:
@@ -34,7 +27,7 @@ def build_context(folder: Path, text: str, most: int | None) -> BinaryIO:
     if most is not None and size > most:
         message = f"The folder has {size} bytes, and {most} may be built from: name in its {_IGNORED} what the image does not need."
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"bytes": size, "most": most})
-    return _tar(str(folder), exclude=patterns, dockerfile=(FILE, text))
+    return _tar(str(folder), patterns, (FILE, text))
 
 
 def _ignored(folder: Path) -> list[str]:

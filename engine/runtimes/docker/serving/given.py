@@ -20,7 +20,6 @@ class Given:
     container: str
     endpoint: str
     pid: int
-    must_start: bool
 
 
 class GivenContainers:
@@ -49,11 +48,11 @@ class GivenContainers:
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"container_id": container})
         state: Document = document["State"]
         if state["Status"] not in _UP:
-            return Given(str(document["Id"]), "", 0, must_start=True)
+            return Given(str(document["Id"]), "", 0)
         if (endpoint := self._ports.address_of(name, port) or _endpoint(document["NetworkSettings"], port)) is None:
             message = f"The container {container!r} of the tool {tool_id!r} publishes no port {port} and has no network to reach it by."
             raise StartFailed(ErrorType.UNAVAILABLE, message, {"container_id": container, "port": port})
-        return Given(str(document["Id"]), endpoint, int(state["Pid"]), must_start=False)
+        return Given(str(document["Id"]), endpoint, int(state["Pid"]))
 
     def _may_have(self, tool_id: str, name: str, labels: dict[str, str]) -> bool:
         if (ours := self._settings.seals.container(labels)) is not None:

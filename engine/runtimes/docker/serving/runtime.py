@@ -257,7 +257,7 @@ class DockerRuntime:
         progress(f"looking for the container {container[:12]}")
         found = await self._given.find(tool.tool_id, container, source.internal_port)
         self._deaths.watch(found.container)
-        if found.must_start:
+        if not found.endpoint:
             progress(f"starting the container {container[:12]}")
             await self._engine.ask(lambda api: api.start(found.container))
             found = await self._given.find(tool.tool_id, container, source.internal_port)

@@ -33,7 +33,7 @@ def open_below(root: Path, *names: str) -> BinaryIO:
         file = os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(errno.EINVAL, "It is no plain file")
+        raise OSError(errno.EINVAL, "It is not a regular file")
     return os.fdopen(file, "rb")
 
 

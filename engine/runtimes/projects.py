@@ -56,7 +56,7 @@ def data_folder(roots: Sequence[Path], host_dir: str, tool_id: str) -> Path:
     except (OSError, ValueError, RuntimeError) as error:
         raise StartFailed(ErrorType.SECURITY_ERROR, f"{host_dir!r} is no folder name: {error}") from error
     if not any(root in project.parents for root in allowed):
-        message = f"The folder {host_dir!r} of the tool {tool_id!r} is no folder within the data folder."
+        message = f"The folder {host_dir!r} of the tool {tool_id!r} is not inside the data folder."
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"host_dir": host_dir})
     return project
 
@@ -70,7 +70,7 @@ class Projects:
     async def folder_of(self, content: str, tool_id: str, progress: Progress) -> Path:
         """Raises StartFailed: `dependency_error` if the archive is missing or unusable, `unavailable` if it cannot be fetched now."""
         if not re.fullmatch(FILE_ID_PATTERN, content):
-            raise StartFailed(ErrorType.SECURITY_ERROR, f"{content!r} of the tool {tool_id!r} is no file id.", {"content": content})
+            raise StartFailed(ErrorType.SECURITY_ERROR, f"{content!r} of the tool {tool_id!r} is not a file id.", {"content": content})
         target = self._folder / content
         if await asyncio.to_thread(target.is_dir):
             return target

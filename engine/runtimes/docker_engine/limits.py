@@ -20,7 +20,7 @@ def bytes_of(size: str) -> int:
     """`1g` in bytes. Raises ValueError."""
     found = _SIZE.match(size.strip())
     if found is None:
-        raise ValueError(f"{size!r} is no size: write 512m or 2g")
+        raise ValueError(f"{size!r} is not a size: write 512m or 2g")
     return int(found[1]) * _UNITS[found[2].lower()]
 
 

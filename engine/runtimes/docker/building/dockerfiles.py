@@ -34,7 +34,7 @@ class _Stages:
         if name.lower() in self.names or (name.isdecimal() and int(name) < self.begun):
             return
         if not is_image(name):
-            raise DockerfileRefused(f"{name[:200]!a} leaves open which image it means: write it out, or give the ARG before it a default.")
+            raise DockerfileRefused(f"{name[:200]!a} does not determine an image: write the name out, or give the ARG before it a default.")
         if OWN_IMAGES in name.lower():
             raise DockerfileRefused(f"{name[:200]}: an image built for another tool cannot be used.")
         self.images[name] = None

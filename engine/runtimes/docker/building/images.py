@@ -121,7 +121,7 @@ class Images:
         except EngineFailure as error:
             raise failure_of(error, "dockerfile", file) from error
         if found is None or not self._is_ours(found):
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built and is gone again.", {"image": tag})
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built, but is gone already.", {"image": tag})
         return Image.read(found)
 
     def _is_ours(self, found: Document) -> bool:
@@ -179,7 +179,7 @@ def _public(name: str, found: Document) -> Image:
     if any(map(is_reserved, _labels_of(found))) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
         message = (
             f"The image {name!r} was made here for a tool, or its labels say so. "
-            "Name what that is made of: a Dockerfile, or the image it begins with."
+            "Name its origin instead: a Dockerfile, or its base image."
         )
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": name})
     return Image.read(found)

@@ -34,7 +34,7 @@ class Instruction:
             raise DockerfileRefused(f"{line[:60]!a} has the character {strange!a}, which looks like a space: write a space.")
         keyword, *rest = _SPACE.split(line.strip(_BLANK), maxsplit=1)
         if not _KEYWORD.fullmatch(keyword):
-            raise DockerfileRefused(f"{keyword[:60]!a} is no instruction.")
+            raise DockerfileRefused(f"{keyword[:60]!a} is not an instruction.")
         one = cls(keyword.upper(), "".join(rest))
         one.require_plain_flags()
         if one.keyword in _WITH_HEREDOCS and _HEREDOC.search(one.rest):
@@ -79,7 +79,7 @@ def written(escape: str, instructions: Sequence[Instruction]) -> str:
     """The text for the engine, one line each. Raises DockerfileRefused if it does not parse to the same instructions."""
     text = "\n".join([f"# escape={escape}", *map(str, instructions)]) + "\n"
     if read_instructions(text) != (escape, [*instructions]):
-        raise DockerfileRefused("It could be read in several ways: write each instruction on a line of its own, in plain letters.")
+        raise DockerfileRefused("Builders could read it differently: write each instruction on a line of its own, in plain letters.")
     return text
 
 

@@ -42,8 +42,8 @@ class GivenContainers:
         name = str(document["Name"]).removeprefix("/")
         if not self._may_have(tool_id, name, document["Config"].get("Labels") or {}):
             message = (
-                f"The tool {tool_id!r} may not have the container {container!r}: it is no build container of this tool, "
-                "and the policy of this host names it not in `containers`."
+                f"The tool {tool_id!r} may not use the container {container!r}: it is not a build container of this tool, "
+                "and this host's policy does not name it in `containers`."
             )
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"container_id": container})
         state: Document = document["State"]

@@ -33,7 +33,7 @@ def shape_of(
     """Raises StartFailed."""
     command = source.command or image.command
     if not command:
-        message = f"The image of {tool.tool_id!r} says no command to run; name one in the source's `command`."
+        message = f"The image of {tool.tool_id!r} has no command to run: name one in the source's `command`."
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
     calls = calls_of(tool, source, settings)
     limits = serving_limits(tool, source, settings, processors)

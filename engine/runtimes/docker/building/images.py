@@ -178,8 +178,7 @@ def _public(name: str, found: Document) -> Image:
     """The image, if it was not made here for a tool, however it is named. Raises StartFailed."""
     if any(map(is_reserved, _labels_of(found))) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
         message = (
-            f"The image {name!r} was made here for a tool, or its labels say so. "
-            "Name its origin instead: a Dockerfile, or its base image."
+            f"The image {name!r} was made here for a tool, or its labels say so. Name its origin instead: a Dockerfile, or its base image."
         )
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": name})
     return Image.read(found)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, cast
 
-from docker.utils import socket as streams  # pyright: ignore[reportMissingTypeStubs] - it has none; `_Frames` says what is used
+from docker.utils import socket as streams  # pyright: ignore[reportMissingTypeStubs] - it has none; `_frames` says what is used
 
 from engine.runtimes.docker_engine.engine import Api, Engine, EngineFailure
 

@@ -88,7 +88,7 @@ def _of(state: Path) -> Seals:
 
 
 def _states_of_the_user() -> Path:
-    """As the XDG Base Directory Specification has it. Raises RuntimeError when there is no home."""
+    """The state folder of the XDG Base Directory Specification. Raises RuntimeError without a home folder."""
     said = Path(os.getenv("XDG_STATE_HOME", ""))
     return said if said.is_absolute() else Path.home() / ".local/state"
 

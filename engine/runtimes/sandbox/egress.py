@@ -137,7 +137,7 @@ class Egress:
         return self._folders.sweep(keep)
 
     def close(self) -> None:
-        """To be called when all that is not lasting has ended."""
+        """Call this once all runs have ended, except lasting ones."""
         self._folders.close()
 
     async def _open_proxy(self, folder: SocketFolder, opening: Opening, asks: Asks, stack: contextlib.AsyncExitStack) -> None:

@@ -1,4 +1,4 @@
-"""Files and folders below one of ours, in which a tool may be at work: no link on the way is followed."""
+"""Opens files and folders below a folder that tools write to, without following links."""
 
 import asyncio
 import errno
@@ -14,7 +14,7 @@ _PIECE = 1 << 18
 
 @contextmanager
 def folder_below(root: Path, *names: str) -> Generator[int]:
-    """A descriptor of the folder. Raises OSError."""
+    """A descriptor of the folder `root/names…`. Raises OSError."""
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for name in names:
@@ -27,13 +27,13 @@ def folder_below(root: Path, *names: str) -> Generator[int]:
 
 
 def open_below(root: Path, *names: str) -> BinaryIO:
-    """The plain file. Raises OSError."""
+    """Open the regular file `root/names…`. Raises OSError."""
     with folder_below(root, *names[:-1]) as folder:
         # Opening a pipe without a writer would block for ever.
         file = os.open(names[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)
-        raise OSError(errno.EINVAL, "It is no plain file")
+        raise OSError(errno.EINVAL, "It is not a regular file")
     return os.fdopen(file, "rb")
 
 

@@ -1,13 +1,13 @@
-"""Files that survive a crash of the process or the machine: whole, or as they were."""
+"""Writes that survive a crash of the process or the machine: complete, or not at all."""
 
 import os
 from pathlib import Path
 
 
-def write_lasting(path: Path, content: bytes) -> None:
-    """In place of what is there. Raises OSError. Blocks."""
+def write_lasting(path: Path, content: bytes, mode: int = 0o666) -> None:
+    """Replace the file's content. `mode` are the new file's permissions, before the umask. Raises OSError. Blocks."""
     part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as file:
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
@@ -16,7 +16,7 @@ def write_lasting(path: Path, content: bytes) -> None:
 
 
 def append_lasting(path: Path, content: bytes) -> None:
-    """At the end of the file. Nothing is left of what could not be written whole. Raises OSError. Blocks."""
+    """Append to the file. An incomplete write is undone. Raises OSError. Blocks."""
     with path.open("ab", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         try:
@@ -30,7 +30,7 @@ def append_lasting(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """A new name has to survive a loss of power as the bytes do."""
+    """Make new names in the folder survive a loss of power."""
     directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(directory)

@@ -1,4 +1,4 @@
-"""What could not be removed when it was to go, and is tried again until it is gone.
+"""Files that could not be removed at once: removal is retried until they are gone.
 
 The process has one list (`LEFTOVERS`), so that code which fails to remove something need not report it.
 """
@@ -17,14 +17,14 @@ from engine.disk.removal import NotRemoved, remove
 SET_ASIDE = ".gone-"
 """Prefix of the names of discarded folders that could not be removed; each lies beside its old place."""
 PROMPT_S = 5.0
-"""The longest wait for a removal that may be finished later."""
+"""Seconds that a removal may take before it is left to the sweep."""
 _TURN_S = 2.0
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Leftovers:
-    """May be used by several threads at once."""
+    """The list of files to remove. Thread-safe."""
 
     def __init__(self) -> None:
         self._known: dict[Path, tuple[int, int]] = {}
@@ -35,7 +35,7 @@ class Leftovers:
         return tuple(self._known)
 
     def discard(self, path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
-        """Remove it, now or later; returns what prevented it now. Frees its name where possible. Blocks."""
+        """Remove the path now or later; returns the failure if not now. Frees its name if possible. Blocks."""
         try:
             remove(path, patience_s)
         except NotRemoved as error:
@@ -45,7 +45,7 @@ class Leftovers:
         return None
 
     def sweep(self, turn_s: float = _TURN_S) -> Mapping[Path, str]:
-        """Go on removing for `turn_s` seconds in all; what was tried and stays, with the reason. Others are tried next. Blocks."""
+        """Retry for `turn_s` seconds in all. Returns the paths that stay, with the reason; untried paths come first next time. Blocks."""
         until, stays = time.monotonic() + turn_s, dict[Path, str]()
         for path in self.known:
             if reason := self._again(path, max(0.0, until - time.monotonic())):
@@ -55,7 +55,7 @@ class Leftovers:
         return stays
 
     def _again(self, path: Path, turn_s: float) -> str:
-        # Another one may have taken its name where that could not be freed.
+        # If the name could not be freed, a new file may have it by now.
         if _identity(path) == self._known.get(path):
             try:
                 remove(path, turn_s)
@@ -72,7 +72,7 @@ class Leftovers:
         aside = path.with_name(f"{SET_ASIDE}{secrets.token_hex(8)}")
         try:
             path.rename(aside)
-        except OSError:  # what kept it from being removed may keep it from being moved
+        except OSError:  # the obstacle to removal may also prevent the rename
             aside = path
         if (identity := _identity(aside)) is not None:
             with self._turn:
@@ -89,7 +89,4 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 LEFTOVERS = Leftovers()
 
-
-def discard(path: Path, patience_s: float = PROMPT_S) -> NotRemoved | None:
-    """Remove it now, or later by the sweep of this process; returns what prevented it now. Blocks."""
-    return LEFTOVERS.discard(path, patience_s)
+discard = LEFTOVERS.discard

@@ -1,7 +1,7 @@
-"""The one way folders are removed: by descriptors, without recursion, in bounded time.
+"""Removes folders by descriptors, without recursion, in bounded time.
 
-Programs may still write to what is removed. A link that one of them puts in the place of a folder is removed, never followed; rights it
-took from itself are given back by descriptor; however deep the tree is, at most `_DEEPEST` folders are open.
+Programs may still write to the folder. A link put in the place of a folder is removed, never followed. Missing permissions are
+restored by descriptor. At most `_DEEPEST` folders are open, however deep the tree is.
 """
 
 import errno
@@ -17,11 +17,11 @@ _OWN = 0o700
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _ITSELF = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 32
-"""What lies deeper is moved up: a path has an end and descriptors are few, a tree has no end."""
+"""Deeper folders are moved up: paths and descriptors are limited, trees are not."""
 _FRUITLESS = 3
-"""Attempts without progress before giving up: the obstacle may be exchanged meanwhile."""
+"""Attempts without progress before giving up; the obstacle may change between attempts."""
 _LATER = (errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST)
-"""Said of folders with something in them, and of what is not what it was a moment ago."""
+"""Errors of folders that are not empty, and of entries that changed a moment ago."""
 _FDINFO = 256
 _TOO_MUCH = "it was more than could be removed in time, or a program still writes to it"
 
@@ -35,9 +35,9 @@ class NotRemoved(OSError):
 
 
 def remove(path: Path, patience_s: float = PATIENCE_S) -> None:
-    """The folder and all in it, or the file; of a link only the link. What is not there is no error. Raises NotRemoved. Blocks.
+    """Remove a folder with its content, a file, or a link itself. A missing path is no error. Raises NotRemoved. Blocks.
 
-    The folder it is in has to be one that no program writes to, or may put nothing in the place of.
+    Programs must not be able to replace entries of the parent folder.
     """
     try:
         parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -52,7 +52,7 @@ def remove(path: Path, patience_s: float = PATIENCE_S) -> None:
 
 
 class _Level:
-    """An open folder, and what is still to be looked at in it. Raises OSError."""
+    """An open folder and its remaining entries. Raises OSError."""
 
     def __init__(self, name: str, within: int) -> None:
         self.name, self.fd = name, _opened(name, within)
@@ -92,7 +92,7 @@ class _Removal:
         return time.monotonic() > self._until
 
     def _is_gone(self) -> bool:
-        """Remove it if one step suffices (a file, a link, an empty folder); whether it is gone."""
+        """Remove the path if one step suffices (a file, a link, an empty folder). Returns whether it is gone."""
         for step in (os.unlink, os.rmdir):
             try:
                 step(self._path.name, dir_fd=self._parent)
@@ -105,7 +105,7 @@ class _Removal:
         return False
 
     def _look_through(self) -> None:
-        """Once all that is in it, each folder after what it holds."""
+        """One pass over the tree: removes all entries, each folder after its content."""
         levels: list[_Level] = []
         try:
             self._enter(levels, self._path.name)
@@ -149,10 +149,10 @@ class _Removal:
             self._try(os.rmdir, level.name, levels[-1].fd)
 
     def _lift(self, levels: list[_Level], name: str) -> None:
-        """Up to where the removal began, to be found there by the next look."""
+        """Move a folder up to the top, where the next pass finds it."""
         within, top = levels[-1].fd, levels[0].fd
         try:
-            os.close(_opened(name, within))  # what is not ours to write to cannot be moved
+            os.close(_opened(name, within))  # a folder without write permission cannot be moved
             os.rename(name, f"{self._lifted}-{self._done}", src_dir_fd=within, dst_dir_fd=top)
             self._done += 1
         except OSError as error:
@@ -166,13 +166,13 @@ class _Removal:
             self._keep(error)
 
     def _keep(self, error: OSError) -> None:
-        """The first that says something: of folders that are not empty another one says why."""
+        """Keep the first meaningful error: the error of a folder that is not empty only follows from another one."""
         if self._kept is None or self._kept.errno in _LATER:
             self._kept = error
 
 
 def _opened(name: str, within: int) -> int:
-    """A descriptor of a folder, which we may write to. Raises OSError, also for a link."""
+    """A descriptor of a folder, made writable for us. Raises OSError, also for a link."""
     try:
         fd = os.open(name, _FOLDER, dir_fd=within)
     except PermissionError:
@@ -188,18 +188,18 @@ def _opened(name: str, within: int) -> int:
 
 
 def _unlock(name: str, within: int) -> None:
-    """Give ourselves the right to a folder that cannot be opened without. A link that takes its place keeps what it leads to."""
+    """Make a folder accessible for us. If a link has taken its place, its target stays unchanged."""
     fd = os.open(name, _ITSELF, dir_fd=within)
     try:
         if stat.S_ISDIR(os.fstat(fd).st_mode):
-            # A descriptor of this kind has no mode to be changed, but by its name.
+            # fchmod does not accept an O_PATH descriptor.
             Path(f"/proc/self/fd/{fd}").chmod(_OWN)
     finally:
         os.close(fd)
 
 
 def _mount_of(fd: int) -> bytes:
-    """Which one the folder is on: of one file system there may be several."""
+    """The id of the folder's mount: one file system may be mounted several times."""
     about = os.open(f"/proc/self/fdinfo/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(about, _FDINFO).partition(b"mnt_id:")[2].partition(b"\n")[0]
@@ -213,5 +213,5 @@ def _said(error: OSError) -> str:
 
 
 def shown(path: Path) -> str:
-    """Not every name is a text."""
+    """The path for messages; not every name is valid UTF-8."""
     return os.fsencode(path).decode("utf-8", "replace")

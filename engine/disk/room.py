@@ -1,4 +1,4 @@
-"""Whether there is room on the disks of folders, and whether these can be written."""
+"""Checks that folders have free disk space and can be written."""
 
 import asyncio
 import os
@@ -10,15 +10,15 @@ from pathlib import Path
 from toolagent.core.failures import StoreUnwritableError
 
 _ROOM = 1 << 20
-"""Bytes. Where less is left, one call may still fit and the next one not."""
+"""Bytes. With less, one call may still succeed and the next one fail."""
 
 _PIECE = bytes(1 << 16)
 
 
 def require_room(folders: Mapping[str, Path]) -> None:
-    """Raises StoreUnwritableError naming the first whose disk has no room. Does not block: no disk is read."""
+    """Raises StoreUnwritableError for the first folder whose disk is full. Does not block: no disk is read."""
     for name, folder in folders.items():
-        with suppress(OSError):  # a folder that is gone is found when it is written to
+        with suppress(OSError):  # a missing folder is noticed at the next write
             status = os.statvfs(folder)
             free = status.f_bfree if os.geteuid() == 0 else status.f_bavail
             if free * status.f_frsize < _ROOM:
@@ -26,7 +26,7 @@ def require_room(folders: Mapping[str, Path]) -> None:
 
 
 async def require_writing(folders: Mapping[str, Path]) -> None:
-    """Write a little to each folder. Raises StoreUnwritableError naming the first that cannot be written."""
+    """Write a little to each folder. Raises StoreUnwritableError for the first that cannot be written."""
     require_room(folders)
     for name, folder in folders.items():
         try:
@@ -40,7 +40,7 @@ def _unwritable(cause: str, told: str) -> StoreUnwritableError:
 
 
 def _write(folder: Path) -> None:
-    """Without a name, so that nothing is left of it."""
+    """Write to a nameless file, which leaves nothing behind."""
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=".writable-")
     try:
         Path(name).unlink()

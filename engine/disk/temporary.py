@@ -1,4 +1,4 @@
-"""A folder of the system's temporary directory that is gone after use."""
+"""Temporary folders."""
 
 import tempfile
 from collections.abc import Generator
@@ -10,7 +10,7 @@ from engine.disk.leftovers import discard
 
 @contextmanager
 def temporary_folder(prefix: str) -> Generator[Path]:
-    """Ours alone. Raises OSError. Blocks."""
+    """A private folder in the system's temporary directory, removed after the block. Raises OSError. Blocks."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield folder

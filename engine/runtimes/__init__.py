@@ -26,9 +26,9 @@ RUNTIMES: Mapping[str, Callable[[RuntimeParts], AnyRuntime]] = {
     ),
     "builtin": lambda parts: BuiltinRuntime(parts.builtin_tools, parts.scripts),
 }
-"""By the tag of the source that a runtime executes."""
+"""Runtimes by the type of source that they execute."""
 
 
 def make_runtimes(parts: RuntimeParts) -> dict[str, AnyRuntime]:
-    """One runtime of each kind, as the supervisor takes them."""
+    """One runtime of each kind, for the supervisor."""
     return {tag: make(parts) for tag, make in RUNTIMES.items()}

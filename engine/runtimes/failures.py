@@ -1,10 +1,10 @@
-"""What can go wrong between us and a tool.
+"""Failures between the service and a tool.
 
 RuntimeFailure           carries an `ErrorType`, a message for the caller and details
 ├── NotSent              nothing reached the tool: another source, or another try, may follow
 │   ├── StartFailed      the tool could not be built or started
-│   └── NoSlot           the tool served as many calls as it takes for as long as one would wait
-└── CallFailed           the request was sent; `outcome` says whether it is known what became of it
+│   └── NoSlot           all slots of the tool stayed taken for as long as the call would wait
+└── CallFailed           the request was sent; `outcome` says whether its effect is known
 """
 
 from typing import Literal
@@ -19,7 +19,7 @@ from toolagent.core.texts import well_formed, well_formed_value
 class RuntimeFailure(Exception):
     """A tool could not do what was asked of it; becomes the `ToolError` of the call.
 
-    What it quotes of the tool is made well-formed, and holds no secret that a tool was given.
+    Text quoted from the tool is made well-formed, and secrets given to tools are removed.
     """
 
     def __init__(self, error_type: ErrorType, message: str, details: dict[str, JsonValue] | None = None) -> None:
@@ -29,7 +29,7 @@ class RuntimeFailure(Exception):
         super().__init__(self.message)
 
     def explain(self, **more: JsonValue) -> None:
-        """More details."""
+        """Add details."""
         self.details |= {name: without_given_value(well_formed_value(value)) for name, value in more.items()}
 
 
@@ -42,9 +42,9 @@ class StartFailed(NotSent):
 
 
 class NoSlot(NotSent):
-    """None of the tool's own slots (its `concurrency`) came free in time, or it would have to be started where it may not be.
+    """No slot of the tool (its `concurrency`) became free in time, or the tool does not run and must not be started here.
 
-    Nothing was started; a later try may find one.
+    Nothing was started; a later try may succeed.
     """
 
     def __init__(self, tool_id: str, waited_s: float | None) -> None:
@@ -68,7 +68,7 @@ class CallFailed(RuntimeFailure):
 
 
 def stopped(message: str = "The tool was stopped while the call waited.") -> NotSent:
-    """The failure of a call that waited when the tool was stopped: it must not start the tool again."""
+    """The failure of a call that waited while the tool was stopped: the call must not start the tool again."""
     return NotSent(ErrorType.UNAVAILABLE, message, {"reason": "stopped"})
 
 
@@ -77,5 +77,5 @@ def timed_out(timeout_s: float) -> CallFailed:
 
 
 def no_answer(message: str, error_type: ErrorType = ErrorType.EXECUTION_ERROR, **details: JsonValue) -> CallFailed:
-    """It is not known whether the tool acted."""
+    """A failure after which it is unknown whether the tool acted."""
     return CallFailed(error_type, message, {**details, "outcome": "unknown"}, outcome="unknown")

@@ -1,4 +1,4 @@
-"""Folders that are made once and never changed after that."""
+"""Folders that are written once and then sealed."""
 
 import os
 from collections.abc import Generator
@@ -11,9 +11,9 @@ _LOOK = 0o500
 
 
 def entries(folder: Path) -> Generator[os.DirEntry[str]]:
-    """All that is in it, each folder before what it holds; links are not followed. Raises OSError, also for a path that is too long.
+    """All entries below the folder, each folder before its content; links are not followed. Raises OSError, also for too long paths.
 
-    However deep it is, which `os.walk` minds until Python 3.12.
+    Without recursion, unlike `os.walk` before Python 3.12.
     """
     waiting = [str(folder)]
     while waiting:
@@ -25,18 +25,18 @@ def entries(folder: Path) -> Generator[os.DirEntry[str]]:
 
 
 def seal(folder: Path) -> None:
-    """It and all below it become ours and read-only: its maker's user may be another tool's next. Raises OSError.
+    """Make the folder and its content ours and read-only, as its maker's user may be another tool's next. Raises OSError.
 
-    Readers are other users than its maker, so what the maker could read becomes readable for all.
+    Its readers are other users than its maker, so everything that the maker could read becomes readable for all.
     """
     for entry in entries(folder):
         _take_back(Path(entry.path))
-        # A link may lead out, to an interpreter.
+        # A link may lead out of the folder, to an interpreter.
         if not entry.is_symlink():
             mode = entry.stat(follow_symlinks=False).st_mode
-            # What is closed to ourselves could not be sealed inside.
+            # A folder closed to us could not be sealed inside.
             Path(entry.path).chmod(_sealed(mode | _LOOK if entry.is_dir() else mode))
-    _take_back(folder)  # last: after a crash its owner shows that it is not sealed
+    _take_back(folder)  # last: after a crash, its owner shows that it is not sealed
     folder.chmod(_sealed(folder.stat().st_mode))
 
 

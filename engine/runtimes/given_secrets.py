@@ -1,6 +1,6 @@
-"""Secrets that tools were given. A tool may write them; we remove them from what we pass on.
+"""The secrets given to tools. A tool may print them, so they are removed from all text that is passed on.
 
-Kept as long as the process lives, as logs are read long after they were written.
+They are kept as long as the process lives, because logs are read long after they were written.
 """
 
 import base64
@@ -10,14 +10,14 @@ from urllib.parse import quote
 from pydantic import JsonValue
 
 _SHORTEST = 6
-"""Characters: what is shorter would be found in words."""
+"""Characters: shorter secrets would match parts of words."""
 _MOST = 10_000
 _SHOWN = "***"
 _given: OrderedDict[str, None] = OrderedDict()
 
 
 def remember_given(secret: str) -> None:
-    """As it is, as it stands in an address, and as HTTP's Basic writes it."""
+    """Remember the secret in three forms: plain, quoted for URLs, and base64 for HTTP Basic."""
     if len(secret) < _SHORTEST:
         return
     for form in (secret, quote(secret, safe=""), base64.b64encode(secret.encode()).decode()):
@@ -28,14 +28,14 @@ def remember_given(secret: str) -> None:
 
 
 def without_given(text: str) -> str:
-    """The longest first: one may be a part of another."""
+    """The text without given secrets. The longest is replaced first, as one may contain another."""
     for form in sorted((form for form in _given if form in text), key=len, reverse=True):
         text = text.replace(form, _SHOWN)
     return text
 
 
 def without_given_value(value: JsonValue) -> JsonValue:
-    """As `without_given`, of all texts in it, names too."""
+    """Like `without_given`, for all texts in a value, including names."""
     match value:
         case str():
             return without_given(value)

@@ -1,4 +1,4 @@
-"""What runtimes are made of; put together in `workers/`."""
+"""Dependencies of the runtimes, assembled in `workers/`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from engine.runtimes.scripts.service import ScriptService
 
 @dataclass(frozen=True, slots=True)
 class RuntimeParts:
-    """Their maker closes them: `http` with `aclose`, the launcher's guardian with `close`."""
+    """The caller closes `http` with `aclose`, and the launcher's guardian with `close`."""
 
     local: LocalSettings
     launcher: Launcher
@@ -26,14 +26,14 @@ class RuntimeParts:
     secrets: Secrets
     builtin_tools: Mapping[str, BuiltinTool]
     projects: Projects | None = None
-    """Where projects come from that are not in the data folder."""
+    """The projects that are not in the data folder."""
     scripts: ScriptService | None = None
-    """What executes scripts, if anything does."""
+    """Executes scripts."""
     docker: DockerParts | None = None
-    """The engine for containers and what they are like; without it the local one, used as no setting says otherwise."""
+    """The Docker engine and container settings; by default the local engine with default settings."""
     tables: HttpExchange | None = None
-    """Reaches the tools of external tables, and no other addresses than these may lead to; without it `http` does."""
+    """The client for tools of external tables, which reaches only their addresses; by default `http`."""
     mcp_servers: Judge | None = None
-    """Which addresses registered MCP servers may be at; without it public ones."""
+    """Judges the addresses of registered MCP servers; by default public addresses are allowed."""
     mcp_logins: Logins | None = None
     """The logins at registered MCP servers."""

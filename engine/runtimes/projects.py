@@ -1,4 +1,4 @@
-"""The projects of local tools, unpacked once from the archives they are kept in."""
+"""The projects of local tools, each unpacked once from its archive."""
 
 import asyncio
 import re
@@ -26,14 +26,14 @@ _READ_ONLY = 0o555
 
 
 class UnsafeArchiveError(ValueError):
-    """The archive is damaged, or holds what must not be unpacked."""
+    """The archive is damaged, or holds entries that must not be unpacked."""
 
 
 class Archives(Protocol):
-    """Where archives come from."""
+    """A source of archives."""
 
     async def fetch(self, content: str, folder: Path) -> Path:
-        """A copy of that archive, checked against its hash, in the folder.
+        """Copy the archive into the folder, checked against its hash.
 
         Raises ContentMissingError, ContentDamagedError, StoreUnavailableError, OSError.
         """
@@ -41,7 +41,7 @@ class Archives(Protocol):
 
 
 async def project_of(projects: "Projects | None", content: str, tool_id: str, progress: Progress) -> Path:
-    """Raises StartFailed as `Projects.folder_of` does, and where this host has none."""
+    """Like `Projects.folder_of`; also raises StartFailed if this host has no content store."""
     if projects is None:
         message = f"The files of {tool_id!r} are {content!r} of a content store, and this host has none."
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"content": content})
@@ -49,28 +49,28 @@ async def project_of(projects: "Projects | None", content: str, tool_id: str, pr
 
 
 def data_folder(roots: Sequence[Path], host_dir: str, tool_id: str) -> Path:
-    """The folder of that name, from the first of them; it lies in one of them. Raises StartFailed. Blocks."""
+    """The folder `host_dir`, relative to the first root; it must lie in one of the roots. Raises StartFailed. Blocks."""
     allowed = [root.resolve() for root in roots]
     try:
         project = (allowed[0] / host_dir).resolve()
     except (OSError, ValueError, RuntimeError) as error:
         raise StartFailed(ErrorType.SECURITY_ERROR, f"{host_dir!r} is no folder name: {error}") from error
     if not any(root in project.parents for root in allowed):
-        message = f"The folder {host_dir!r} of the tool {tool_id!r} is no folder within the data folder."
+        message = f"The folder {host_dir!r} of the tool {tool_id!r} is not inside the data folder."
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"host_dir": host_dir})
     return project
 
 
 class Projects:
-    """Projects under `folder`, each named by the id of its archive; what is there under its name is whole and is never changed."""
+    """Projects under `folder`, each named by the id of its archive. A project under its name is complete and never changes."""
 
     def __init__(self, folder: Path, archives: Archives) -> None:
         self._folder, self._archives = folder, archives
 
     async def folder_of(self, content: str, tool_id: str, progress: Progress) -> Path:
-        """Raises StartFailed: `dependency_error` when the archive is missing or no archive, `unavailable` when it cannot be had now."""
+        """Raises StartFailed: `dependency_error` if the archive is missing or unusable, `unavailable` if it cannot be fetched now."""
         if not re.fullmatch(FILE_ID_PATTERN, content):
-            raise StartFailed(ErrorType.SECURITY_ERROR, f"{content!r} of the tool {tool_id!r} is no file id.", {"content": content})
+            raise StartFailed(ErrorType.SECURITY_ERROR, f"{content!r} of the tool {tool_id!r} is not a file id.", {"content": content})
         target = self._folder / content
         if await asyncio.to_thread(target.is_dir):
             return target
@@ -95,11 +95,11 @@ class Projects:
         return target
 
     async def sweep(self, wanted: Collection[str]) -> tuple[str, ...]:
-        """Remove what was left half unpacked, and the projects of all other archives than these. Only while none of them runs."""
+        """Remove incomplete projects, and those of all archives not in `wanted`. None of them may be running."""
         return await asyncio.to_thread(self._sweep, frozenset(wanted))
 
     async def _unpack(self, content: str, target: Path) -> None:
-        # Beside its place, so that a name is only ever seen with everything under it.
+        # Unpacked beside its place, so that a project is complete once its name exists.
         part = _part_beside(target)
         try:
             await asyncio.to_thread(part.mkdir)
@@ -122,7 +122,7 @@ class Projects:
 
 
 def _nameless(project: Path) -> Path:
-    """Under a name that does not look like a whole project: a crash during the removal leaves half of it."""
+    """Rename the project to an incomplete one's name: a crash during its removal would leave a part of it."""
     return project if project.suffix == _PART else project.rename(_part_beside(project))
 
 
@@ -160,6 +160,6 @@ def _require_bounds(tar: tarfile.TarFile) -> None:
 
 
 def _make_read_only(folder: Path) -> None:
-    """All calls of all versions with this archive share it. The folder itself is still to be moved."""
+    """All calls of all versions with this archive share the project. The folder itself stays writable until its rename."""
     for entry in entries(folder):
         Path(entry.path).chmod(_READ_ONLY if entry.is_dir() else entry.stat().st_mode & _READ_ONLY)

@@ -1,4 +1,4 @@
-"""What every way of running a tool has to be able to do."""
+"""The protocol of runtimes: what each way of running a tool must do."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -15,16 +15,12 @@ from toolagent.contracts.contract import Contract
 from toolagent.contracts.manifest import ToolManifest
 
 Progress = Callable[[str], None]
-"""Called with a few words on what is being done now; must not block."""
-
-
-def _unheard(_: str) -> None:
-    return
+"""Called with a short text about the current step; must not block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`key` is what the tool calls the question, where it has a name."""
+    """A question of the tool to the caller. `key` is the tool's name for the question, if it has one."""
 
     question: Question
     params: dict[str, JsonValue]
@@ -32,11 +28,11 @@ class Asked:
 
 
 class Dialogue(Protocol):
-    """What a tool says to the caller of one call while that goes on, and asks of it. Nothing of it fails the call."""
+    """The messages and questions of a tool to the caller during one call. None of them can fail the call."""
 
     @property
     def listens(self) -> Listener:
-        """What is heard, and which questions are answered at all."""
+        """The messages that the caller wants, and the questions that it answers."""
         ...
 
     def progress(self, done: float, total: float | None, message: str | None) -> None: ...
@@ -44,16 +40,16 @@ class Dialogue(Protocol):
     def log(self, level: LogLevel, logger: str | None, data: JsonValue) -> None: ...
 
     def show(self, content: JsonValue) -> None:
-        """Keep with the result how the tool itself wrote its answer."""
+        """Keep the tool's answer in its original form with the result."""
         ...
 
     async def ask(self, asked: Sequence[Asked]) -> list[dict[str, JsonValue]]:
-        """The answers in the same order, `{result}` or `{error: {code, message}}`. Takes as long as the caller does."""
+        """The answers in the same order, `{result}` or `{error: {code, message}}`. Waits for the caller."""
         ...
 
 
 class Silence:
-    """The dialogue of a call that nobody listens to: what is asked is declined."""
+    """The dialogue of a call without a listener: questions are declined."""
 
     listens = Listener()
     shown: JsonValue = None
@@ -69,7 +65,7 @@ class Silence:
 
 
 def declined(question: Question) -> dict[str, JsonValue]:
-    """The answer of who cannot answer: a form is declined, as a person would; of the others there is no such answer."""
+    """The answer for a caller that cannot answer: a form is declined, other questions get an error."""
     if question == "elicitation/create":
         return {"result": {"action": "decline"}}
     return {"error": {"code": _NOT_SUPPORTED, "message": f"The caller of this tool does not answer {question}."}}
@@ -89,58 +85,58 @@ class Running:
 
 
 _NOT_SUPPORTED = -32601
-"""JSON-RPC's code of a method that is not there."""
+"""JSON-RPC's code for an unknown method."""
 
 NO_FOLDER = Path(os.devnull, "tool", "call", "out")
-"""Of a call of a tool whose schemas speak of no files: nothing can be there."""
+"""The output folder of a tool whose schemas mention no files. It cannot exist."""
 
 _TMP = "/tmp"  # noqa: S108 - the tool's own, in its sandbox
 
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """One request to a running tool. `timeout_s` is in seconds and counts from the moment of sending."""
+    """One request to a running tool. `timeout_s` counts from the moment of sending."""
 
     call_id: str
     params: dict[str, JsonValue]
     timeout_s: float
     output_dir: Path = NO_FOLDER
-    """Where the tool may leave files for this call."""
-    progress: Progress = _unheard
-    """Called with the tool's own progress messages."""
+    """The folder for files that the tool returns."""
+    progress: Progress = lambda _: None
+    """Called with the tool's progress messages."""
     manifest: ToolManifest | None = None
-    """The tool as it is now; what it was when it was started may be older."""
+    """The tool's current manifest; the running tool may have been started with an older one."""
     caller: Caller = field(default_factory=Caller)
-    """Who asked, for the audit."""
+    """The caller, for the audit."""
     dialogue: Dialogue = field(default_factory=Silence)
-    """With the caller, for tools that say more than how far they are."""
+    """The dialogue with the caller, for tools that send more than progress."""
 
     @property
     def written_to(self) -> str:
-        """What the tool is told to leave files in: the folder of this call where one was made for it."""
+        """The output folder that the tool is told: this call's own, if there is one."""
         return str(self.output_dir) if self.output_dir.is_dir() else _TMP
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A request to the server of a tool for what is no tool, in the server's own protocol. `timeout_s` is in seconds."""
+    """A request to a tool's server that is not a tool call, in the server's own protocol. `timeout_s` is in seconds."""
 
     method: str
     params: dict[str, JsonValue]
     timeout_s: float
     listens: Listener = field(default_factory=Listener)
-    """What the caller can answer, should the server ask it first."""
+    """The questions that the caller can answer, if the server asks first."""
 
 
 class Retired(str):
-    """How a tool ended that its runtime stopped because it was unused."""
+    """How a tool ended that its runtime stopped after too long without use."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Vitals:
-    """How a tool answered when its health was asked. `said` is why it is not well; `holds` counts what it says that it is in use by."""
+    """A tool's answer to a health check. `said` is why it is not well; `holds` counts the uses that it reports."""
 
     is_well: bool
     said: str = ""
@@ -148,36 +144,36 @@ class Vitals:
 
 
 class Runtime(Protocol[S_contra]):
-    """One module a source type. Stateless towards the caller: what runs is remembered by the supervisor."""
+    """One module per source type. Stateless towards the caller: the supervisor remembers what runs."""
 
     async def start(self, tool: ToolManifest, source: S_contra, progress: Progress) -> Running:
-        """Bring the tool up and wait until it is healthy. Raises StartFailed."""
+        """Start the tool and wait until it is healthy. Raises StartFailed."""
         ...
 
     async def is_alive(self, running: Running) -> bool:
-        """Whether it is still there, at no noticeable cost."""
+        """Whether the tool still runs. Must be cheap."""
         ...
 
     async def is_idle(self, running: Running, source: S_contra) -> bool:
-        """Whether it can serve and is not busy, asked after a cancelled call."""
+        """Whether the tool is ready and not busy. Asked after a cancelled call."""
         ...
 
     async def call(self, running: Running, source: S_contra, request: ToolRequest) -> JsonValue:
-        """Send the request once. Raises NotSent or CallFailed; cancelling it closes the connection."""
+        """Send the request once. Raises NotSent or CallFailed. A cancellation closes the connection."""
         ...
 
     async def stop(self, running: Running) -> None:
-        """End it and everything it started. Stopping what has ended is no error."""
+        """End the tool and everything it started. Stopping an ended tool is no error."""
         ...
 
 
 class Unstarted:
-    """Of a runtime that starts nothing: its tools are always there, no call makes another wait, and nothing has to be ended."""
+    """Base of runtimes that start nothing: their tools are always available, and nothing has to be stopped."""
 
-    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - nobody knows but by asking
+    async def is_alive(self, running: Running) -> bool:  # noqa: ARG002 - only a call could tell
         return True
 
-    async def is_idle(self, running: Running, source: Contract) -> bool:  # noqa: ARG002 - it is not ours to end
+    async def is_idle(self, running: Running, source: Contract) -> bool:  # noqa: ARG002 - not started here
         return True
 
     async def stop(self, running: Running) -> None:
@@ -186,25 +182,25 @@ class Unstarted:
 
 @runtime_checkable
 class Mortal(Protocol):
-    """A runtime whose tools are processes, which can end by themselves. Without this, a tool is always there."""
+    """A runtime whose tools are processes, which can end by themselves."""
 
     async def ended(self, running: Running) -> str:
-        """Wait until it has ended, by itself or stopped, and say how: `exited with code 1`."""
+        """Wait until the tool has ended, by itself or stopped; returns how: `exited with code 1`."""
         ...
 
 
 @runtime_checkable
 class Examined(Protocol):
-    """A runtime whose tools can be asked how they are."""
+    """A runtime whose tools have a health check."""
 
     async def vitals(self, running: Running, source: Any, timeout_s: float) -> Vitals:
-        """Ask once, for at most so many seconds."""
+        """Ask once, for at most `timeout_s` seconds."""
         ...
 
 
 @runtime_checkable
 class Expiring(Protocol):
-    """A runtime whose unused tools are not kept for longer than this."""
+    """A runtime that stops tools after `ttl_s` seconds without use."""
 
     @property
     def ttl_s(self) -> float: ...
@@ -212,26 +208,26 @@ class Expiring(Protocol):
 
 @runtime_checkable
 class Installing(Protocol):
-    """A runtime that leaves no process, but whose start may take minutes: until then its tools are not ready."""
+    """A runtime without lasting processes whose start may take minutes; until then its tools are not ready."""
 
     installs: Literal[True]
 
 
 @runtime_checkable
 class Offering(Protocol):
-    """A runtime whose tools are of servers that have more to offer."""
+    """A runtime whose tools' servers offer more than tools."""
 
     async def offered(self, running: Running, source: Any, offer: Offer) -> dict[str, JsonValue]:
-        """The server's answer: `{result}`, or `{error: {code, message, data}}` also where it has no such thing. Raises NotSent."""
+        """The server's answer: `{result}`, or `{error: {code, message, data}}`, also for an unknown method. Raises NotSent."""
         ...
 
 
 @runtime_checkable
 class PerCall(Protocol):
-    """A runtime that runs some tools as a process for each call, which is ended with all it started before a cancelled call returns."""
+    """A runtime that may run a tool as one process per call. It ends with all it started before a cancelled call returns."""
 
     def ends_with_call(self, running: Running) -> bool: ...
 
 
 AnyRuntime: TypeAlias = Runtime[Any]
-"""A runtime picked by a source's tag: that the two belong together is known to the registry, not to the type checker."""
+"""A runtime chosen by a source's type. The registry, not the type checker, ensures that they match."""

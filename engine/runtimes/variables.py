@@ -1,4 +1,4 @@
-"""The variables that a source gives to what it starts: what is secret never stands where a container's engine shows it."""
+"""The environment variables of a source. Secret ones never appear where the container engine shows them."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from engine.runtimes.sandbox.identity import Identity
 from toolagent.contracts.calls import ErrorType
 
 GIVEN = "/run/tool-agent.given"
-"""Where the container sees the file that `handed_over` writes; `command_child.py` reads it before it becomes the tool."""
+"""The path in the container of the file that `handed_over` writes; `command_child.py` reads it before it becomes the tool."""
 
 _WHOLE = re.compile(r"secret:([A-Z][A-Z0-9_]*)")
 SECRET_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
@@ -24,14 +24,14 @@ SECRET_IN_A_QUERY = re.compile(r"(?<==)secret:([A-Z][A-Z0-9_]*)(?=[&#]|$)")
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """`plain` are those that every user of the engine may see."""
+    """`plain` variables may be seen by every user of the engine."""
 
     plain: Mapping[str, str]
     secret: Mapping[str, str] = field(repr=False)
 
 
 class _Given(Protocol):
-    """A source that says what variables it runs with."""
+    """A source with environment variables."""
 
     @property
     def type(self) -> str: ...
@@ -41,7 +41,7 @@ class _Given(Protocol):
 
 
 def variables_of(source: _Given, tool_id: str, resolve: Callable[[str], str | None]) -> Variables:
-    """`secret:NAME`, also in the query of an address, is that secret. Raises StartFailed when there is none of this name."""
+    """Replace `secret:NAME`, also in a URL's query, by that secret. Raises StartFailed if it is not set."""
     for word in getattr(source, "command", ()):
         if _WHOLE.fullmatch(word) or SECRET_IN_A_QUERY.search(word):
             message = f"The command of the {source.type} source of {tool_id!r} names a secret, which all could see: use `environment`."
@@ -69,7 +69,7 @@ def _resolved(text: str, value: Callable[[str], str]) -> str:
 
 @contextlib.contextmanager
 def handed_over(given: Mapping[str, str], folder: Path, identity: Identity | None) -> Generator[Path | None]:
-    """A file for the container's user alone, which is gone after the block; None when there is nothing secret. Raises OSError."""
+    """A file that only the container's user can read, removed after the block; None if nothing is secret. Raises OSError."""
     if not given:
         yield None
         return

@@ -1,4 +1,4 @@
-"""What an attack is: something done to a running service, and what has to hold meanwhile and after."""
+"""The definition of an attack: an action on a running service, and what must hold during and after it."""
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -25,7 +25,7 @@ PATIENCE_S = 30.0
 
 @dataclass(slots=True)
 class Target:
-    """The service that is attacked, with what the attacks need beside it. `is_long` asks for the full size."""
+    """The attacked service, with the attacks' own servers. `is_long` asks for the full size."""
 
     service: ServiceProcess
     data: Path
@@ -39,7 +39,7 @@ class Target:
         self.http = httpx.Client(base_url=self.service.api_url, timeout=PATIENCE_S, trust_env=False, limits=limits)
 
     def call(self, tool_id: str, params: Mapping[str, object] | None = None, **more: object) -> httpx.Response:
-        """Raises AssertionError when no answer comes within `PATIENCE_S`."""
+        """Raises AssertionError if there is no answer within `PATIENCE_S`."""
         return self.post("/run_tool", {"tool_id": tool_id, "params": dict(params or {}), **more})
 
     def post(self, path: str, body: object) -> httpx.Response:
@@ -87,7 +87,7 @@ class Kind:
 
 
 def broken(what: str) -> NoReturn:
-    """For what has to hold and does not."""
+    """Raised if a required property does not hold."""
     raise AssertionError(what)
 
 
@@ -98,13 +98,13 @@ def expect(holds: object, what: str) -> None:
 
 
 def answered(answer: httpx.Response, allowed: Collection[int]) -> str:
-    """The status and the error type in words. Raises AssertionError unless the status is one of these."""
+    """The status and the error type as text. Raises AssertionError unless the status is one of these."""
     expect(answer.status_code in allowed, f"HTTP {answer.status_code}: {answer.text[:200]}")
     said: dict[str, object] = answer.json() if "json" in answer.headers.get("Content-Type", "") else {}
     return f"{answer.status_code} {said.get('error_type') or said.get('type') or ''}".strip()
 
 
 def at_once(act: Callable[[], AnswerT], times: int, callers: int) -> list[AnswerT]:
-    """What came of doing it so often, by so many callers."""
+    """The results of repeated calls by several callers."""
     with ThreadPoolExecutor(callers) as pool:
         return [one.result() for one in [pool.submit(act) for _ in range(times)]]

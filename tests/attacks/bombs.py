@@ -1,4 +1,4 @@
-"""Peers whose answers are small on the way and large when they are unpacked, or never end."""
+"""Peers whose answers are small in transit and large when decompressed, or never end."""
 
 import time
 from collections.abc import Callable
@@ -34,7 +34,7 @@ def document() -> Response:
 
 
 def _asks(path: str) -> Callable[[Target], str]:
-    """The tool that the peer answers at this path: its fault, and in time."""
+    """A call of the tool at this path of the peer fails in time, as the tool's fault."""
 
     def run(target: Target) -> str:
         answer = target.call(peer_tool(path))
@@ -50,7 +50,7 @@ def four_at_once(target: Target) -> str:
 
 
 def receivers(target: Target) -> str:
-    """Callbacks whose receivers answer with a bomb, or without an end: 200 is enough, what follows is not read."""
+    """Callback receivers answer with a bomb or endlessly: the status 200 suffices, the body is not read."""
     told = [_delivered(target, path) for path in ("/gzip-twice", "/gzip", "/endless", "/drip")]
     return ", ".join(told)
 
@@ -71,7 +71,7 @@ def _delivered(target: Target, path: str) -> str:
 
 
 def fetched(target: Target) -> str:
-    """By `http_request`, which gives what fits."""
+    """Fetched by `http_request`, which returns what fits."""
     told: list[str] = []
     for path in ("/gzip-twice", "/gzip", "/deflate", "/endless", "/drip", "/headers"):
         answer = target.call("http_request", {"url": f"{target.peer.url}{path}", "timeout": 5})

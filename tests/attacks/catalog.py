@@ -22,7 +22,7 @@ _FILE: JsonValue = {"type": "object", "properties": {"file": {"type": "string", 
 
 
 def attack_catalog(folder: Path, peer_url: str) -> Path:
-    """The catalog of the system's tests and the tools of the attacks, in `folder/data`, which is returned."""
+    """Write the catalog of the system tests and the attacks' tools to `folder/data`, which is returned."""
     data = make_catalog(folder)
     registry, sources = (json.loads((data / name).read_text("utf-8")) for name in ("registry.json", "sources.json"))
     for path in PATHS:
@@ -61,7 +61,7 @@ def docker_tools(data: Path, sources: Mapping[str, Mapping[str, JsonValue]], doc
 
 
 def _replace(data: Path, files: Mapping[str, str]) -> None:
-    """Each in one step: a service may be looking."""
+    """Each tool is added in one step: a service may be reading the catalog."""
     for name, text in files.items():
         written = data / f"{name}.new"
         written.write_text(text, "utf-8")
@@ -73,7 +73,7 @@ def peer_tool(path: str) -> str:
 
 
 def put_tool(data: Path, tool_id: str, script: str = "", files: Mapping[str, str] | None = None, **more: JsonValue) -> Path:
-    """Put a tool of the attacker's script, or of `script`, into the catalog, in one step: a service may be looking."""
+    """Add a tool of the attacker's script, or of `script`, to the catalog in one step: a service may be reading it."""
     folder = data / "tools" / tool_id.replace(":", "-")
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in {"main.py": script or _PROJECT.read_text("utf-8"), **(files or {})}.items():

@@ -36,7 +36,7 @@ _SWEPT_S = 65.0
 
 @contextmanager
 def _on_a_clock_of_its_own(folder: Path, _peer: Peer) -> Generator[Mapping[str, str]]:
-    """That of the service's process; its Temporal server, a program of Go, keeps the machine's."""
+    """Only the service's process is affected; its Temporal server, a Go program, keeps the machine's clock."""
     compiler = shutil.which("cc")
     if compiler is None:
         lacking("no compiler (Debian: apt-get install gcc libc6-dev)")
@@ -50,7 +50,7 @@ def _on_a_clock_of_its_own(folder: Path, _peer: Peer) -> Generator[Mapping[str, 
 
 
 def in_calls(target: Target) -> str:
-    """Three calls run for six seconds, and see each jump: none is told that its time is over, and none takes longer."""
+    """Three calls run for six seconds across each jump: none times out, and none takes longer."""
     with ThreadPoolExecutor(3) as callers, _jumping(target) as jump:
         began = time.monotonic()
         running = [callers.submit(target.call, ATTACKER, {"mode": "sleep", "seconds": 6}) for _ in range(3)]
@@ -63,7 +63,7 @@ def in_calls(target: Target) -> str:
 
 
 def between(target: Target) -> str:
-    """For longer than a lease after each jump: calls are answered, the host is alive and `/health` is well."""
+    """For longer than a lease after each jump, calls are answered, the host is alive and `/health` is well."""
     lease_s = 12.0 if target.is_long else 3.0
     asked = 0
     with _jumping(target) as jump:
@@ -78,7 +78,7 @@ def between(target: Target) -> str:
 
 
 def again(target: Target) -> str:
-    """A call that is made again with its key is the same one, before and after each jump."""
+    """A repeated call with the same key stays the same call, before and after each jump."""
     key = secrets.token_hex(8)
     first = _keyed(target, key)
     with _jumping(target) as jump:
@@ -89,7 +89,7 @@ def again(target: Target) -> str:
 
 
 def swept(target: Target) -> str:
-    """A call runs while the sweeps look for what is left, on a clock that is an hour ahead, then an hour behind."""
+    """A call runs during the sweeps for leftovers, with the clock an hour ahead, then an hour behind."""
     put_tool(target.data, "attack:long", timeoutSeconds=200)
     wait_until(lambda: target.ask("GET", "/tools/attack:long").is_success, "the tool is known")
     seconds = _SWEPT_S if target.is_long else 3.0
@@ -106,7 +106,7 @@ def swept(target: Target) -> str:
 
 @contextmanager
 def _jumping(target: Target) -> Generator[Callable[[int], None]]:
-    """What sets the service's clock, which is right again after the block."""
+    """Yields a function that sets the service's clock. The clock is correct again after the block."""
     file = target.data.parent.parent / _FILE
 
     def jump(shift_s: int) -> None:
@@ -123,7 +123,7 @@ def _jumping(target: Target) -> Generator[Callable[[int], None]]:
 
 
 def _shift(file: Path, shift_s: int) -> None:
-    """In place: the service has it in its memory."""
+    """Writes in place: the service has the file mapped."""
     if not file.exists():
         file.touch()
     with file.open("r+b", buffering=0) as opened:

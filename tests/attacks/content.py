@@ -15,7 +15,7 @@ _MIB = 1 << 20
 
 
 def damaged(target: Target) -> str:
-    """Served damaged to nobody, and healed by the right bytes."""
+    """Damaged bytes are never served, and an upload of the right bytes repairs the file."""
     right = os.urandom(3 * _MIB)
     file_id = _upload(target, right)
     stored = _stored(target, right)
@@ -47,7 +47,7 @@ def gone(target: Target) -> str:
 
 
 def part_of_a_damaged_one(target: Target) -> str:
-    """Also who asks for a range must not get damaged bytes."""
+    """A range request must not return damaged bytes either."""
     right = os.urandom(3 * _MIB)
     file_id = _upload(target, right)
     with _stored(target, right).open("r+b") as file:
@@ -61,7 +61,7 @@ def part_of_a_damaged_one(target: Target) -> str:
 
 
 def damaged_archive(target: Target) -> str:
-    """The archive of a tool's project, whose folder is still there, is made again by itself."""
+    """The archive of a tool's project is rebuilt from its folder."""
     for stored in _files(target):
         stored.write_bytes(stored.read_bytes()[:-10] + b"0123456789")
     answer = target.call("examples:word-count", {"text": "a b"})
@@ -76,7 +76,7 @@ def _upload(target: Target, content: bytes) -> str:
 
 
 def _download(target: Target, file_id: str, right: bytes) -> str:
-    """How it was refused: by a status, or by a connection that breaks before the last byte."""
+    """How the download was refused: by a status, or by a connection that breaks before the last byte."""
     try:
         answer = target.ask("GET", f"/files/{file_id}")
     except httpx.TransportError as error:
@@ -91,7 +91,7 @@ def _files(target: Target) -> list[Path]:
 
 
 def _stored(target: Target, content: bytes) -> Path:
-    """Where the content is, by its hash."""
+    """The path of the content with this hash."""
     digest = hashlib.sha256(content).hexdigest()
     return next(path for path in _files(target) if digest in "".join(path.relative_to(target.service.state).parts))
 

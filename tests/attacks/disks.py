@@ -1,4 +1,4 @@
-"""A disk that is full, and a database file that is broken."""
+"""A full disk, and a damaged database file."""
 
 import os
 from collections.abc import Generator, Mapping
@@ -20,14 +20,14 @@ _SAYS_S, _HEALS_S = 15.0, 60.0
 
 @contextmanager
 def _on_a_tiny_disk(folder: Path, _peer: Peer) -> Generator[Mapping[str, str]]:
-    """The state directory on a disk of its own."""
+    """Put the state directory on its own disk."""
     with tiny_disk(folder / "disk", "256m") as disk:
         disk.chmod(0o711)
         yield {"STATE_DIR": str(disk / "state")}
 
 
 def full(target: Target) -> str:
-    """`/health` says so, calls are refused at once instead of hanging, and all goes on by itself when there is room again."""
+    """`/health` reports the full disk, calls are refused at once, and the service recovers by itself once there is room."""
     ballast = _disk(target) / _BALLAST
     try:
         _fill(ballast)
@@ -43,7 +43,7 @@ def full(target: Target) -> str:
 
 
 def full_while_called(target: Target) -> str:
-    """A call that is under way when the disk becomes full ends once there is room."""
+    """A call that runs when the disk becomes full ends once there is room."""
     call_id = target.call(ATTACKER, {"mode": "sleep", "seconds": 4}, mode="async").json()["task_id"]
     ballast = _disk(target) / _BALLAST
     try:
@@ -72,7 +72,7 @@ def _fill(ballast: Path) -> None:
 
 
 def broken_database(target: Target) -> str:
-    """A start on a database file that is none, and on one that is damaged inside: the message names the file, and it ends by itself."""
+    """Starts with a file that is no database, and with a damaged one: the service names the file and exits."""
     for number, spoil in enumerate((_no_database, _damaged_inside)):
         folder = target.data.parent / f"broken-{number}"
         (folder / "state").mkdir(parents=True, exist_ok=True)

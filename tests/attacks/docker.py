@@ -1,4 +1,4 @@
-"""Docker tools whose source or Dockerfile means harm: to a container of somebody else, another tool, or this machine."""
+"""Docker tools whose source or Dockerfile attacks a foreign container, another tool, or this machine."""
 
 import functools
 import secrets
@@ -42,7 +42,7 @@ def _on_engine(what: Callable[[Api], T]) -> T:
 
 @contextmanager
 def _tools(target: Target, sources: Sources, dockerfile: str = "") -> Generator[None]:
-    """They are known, and gone after the block, with their containers."""
+    """Register these tools; they and their containers are removed after the block."""
     _ready()
     with docker_tools(target.data, sources, dockerfile):
         try:
@@ -57,12 +57,12 @@ def _tools(target: Target, sources: Sources, dockerfile: str = "") -> Generator[
 
 
 def _new() -> str:
-    """What was removed is not made again by the same file."""
+    """A removed tool is not recreated from the same file."""
     return f"attack:docker-{secrets.token_hex(4)}"
 
 
 def _refused(target: Target, source: Mapping[str, JsonValue], dockerfile: str = "") -> str:
-    """Called, such a tool never runs, and the answer says why."""
+    """A call never runs such a tool, and its answer says why."""
     tool_id = _new()
     with _tools(target, {tool_id: source}, dockerfile):
         answer = target.call(tool_id)
@@ -71,14 +71,14 @@ def _refused(target: Target, source: Mapping[str, JsonValue], dockerfile: str = 
 
 
 def _container(target: Target, tool_id: str) -> Document:
-    """Of the tool, as the engine shows it to everybody."""
+    """The tool's container, as the engine shows it to all users."""
     labels = [f"{STATE}={Owner.state_of(target.service.state)}", f"{TOOL}={tool_id}"]
     (one,) = _on_engine(lambda api: api.containers(all=True, filters={"label": labels}))
     return _on_engine(lambda api: api.inspect_container(one["Id"]))
 
 
 def labels(target: Target) -> str:
-    """A build whose steps say that they are somebody else's container: that one stays."""
+    """Build steps whose labels claim to be a foreign container: that container stays."""
     name = f"attack-foreign-{secrets.token_hex(4)}"
     foreign = str(_on_engine(lambda api: api.create_container_from_config({"Image": IMAGE, "Cmd": ["true"]}, name))["Id"])
     ours = f"{STATE}={Owner.state_of(target.service.state)} org.tool-agent.name={name} org.tool-agent.kind=serving"
@@ -91,7 +91,7 @@ def labels(target: Target) -> str:
 
 
 def fetched(target: Target) -> str:
-    """A line that goes on only in what the engine reads: it would fetch from our own loopback."""
+    """A line that continues only in the engine's reading, and would fetch from our own loopback."""
     before = sum(target.peer.asked.values())
     told = [_refused(target, {}, f"ADD main.py \\{space}\n{target.peer.url}/x /x\n") for space in ("\v", "\f", "\u2028")]
     expect(sum(target.peer.asked.values()) == before, "the engine asked this machine's own loopback")
@@ -99,7 +99,7 @@ def fetched(target: Target) -> str:
 
 
 def copied(target: Target) -> str:
-    """From the image of another tool, by its id and by its name in quotes."""
+    """FROM another tool's image, by its id and by its quoted name."""
     told: list[str] = []
     victims = _new()
     with _tools(target, {victims: {}}):
@@ -112,7 +112,7 @@ def copied(target: Target) -> str:
 
 
 def volumes(target: Target) -> str:
-    """Of tools whose ids differ in one sign."""
+    """Tools whose ids differ in one character."""
     sources: Sources = {tool_id: {"volumes": {"shared": "/shared"}} for tool_id in ("attack:a", "attack_a")}
     with _tools(target, sources):
         written, read = (
@@ -126,7 +126,7 @@ def volumes(target: Target) -> str:
 
 
 def names(target: Target) -> str:
-    """What is no name of a container would be a path of the engine's interface."""
+    """An invalid container name that would become a path of the engine's API."""
     for number, name in enumerate(("../images/x", "x/json?size=1", "..")):
         tool_id = f"attack:named-{number}"
         with docker_tools(target.data, {tool_id: {"container_id": name, "internal_port": 80}}):
@@ -139,7 +139,7 @@ def names(target: Target) -> str:
 
 
 def key(target: Target) -> str:
-    """A key in the source: the tool has it, the engine shows it to nobody."""
+    """A key in the source: the tool gets it, the engine does not show it."""
     tool_id = _new()
     with _tools(target, {tool_id: {"environment": {"API_KEY": _KEY}}}):
         answer = target.call(tool_id, {"mode": "environment"})
@@ -150,7 +150,7 @@ def key(target: Target) -> str:
 
 
 def greed(target: Target) -> str:
-    """More cores than there are, and a folder on the engine's disk."""
+    """More cores than the machine has, and a folder on the engine's disk."""
     tool_id = _new()
     with _tools(target, {tool_id: {"nano_cpus": 10**13}}, "VOLUME /left\n"):
         told = answered(target.call(tool_id, {"mode": "write", "paths": ["/left/file"]}), {200})
@@ -160,7 +160,7 @@ def greed(target: Target) -> str:
 
 
 def places(target: Target) -> str:
-    """Where no folder of ours may be, in other words."""
+    """Forbidden mount points in other spellings."""
     return ", ".join(_refused(target, {"volumes": {"x": place}}) for place in ("//proc/sys", "/./dev", "/x/../proc", "/"))
 
 

@@ -1,4 +1,4 @@
-"""The Docker engine goes away in the middle of what it does for us, and comes back."""
+"""The Docker engine goes away in the middle of its work for us, and comes back."""
 
 import secrets
 import signal
@@ -35,17 +35,17 @@ def _on_an_engine_of_its_own(folder: Path, _peer: Peer) -> Generator[Mapping[str
 
 
 def killed(target: Target) -> str:
-    """Its containers go on without it, and so does what they are asked."""
+    """Its containers, and calls to them, go on without it."""
     return _away_in_a_call(target, signal.SIGKILL)
 
 
 def ended(target: Target) -> str:
-    """It takes its containers along."""
+    """Its containers end with it."""
     return _away_in_a_call(target, signal.SIGTERM)
 
 
 def killed_in_a_build(target: Target) -> str:
-    """While the image of a tool is built."""
+    """It goes away during an image build."""
     engine = _engine_of(target)
     with _tools(target, 1, f"RUN sleep 8 # {secrets.token_hex(4)}\n") as (tool,), ThreadPoolExecutor(1) as caller:
         building = caller.submit(target.call, tool)
@@ -58,7 +58,7 @@ def killed_in_a_build(target: Target) -> str:
 
 
 def _away_in_a_call(target: Target, how: signal.Signals) -> str:
-    """The call ends as data, others are told at once that there is no engine, and all goes on by itself when it is back."""
+    """The call ends with an error, others fail at once with `no engine`, and the service recovers by itself."""
     engine = _engine_of(target)
     with _tools(target, 2) as (tool, other), ThreadPoolExecutor(1) as caller:
         answered(target.call(tool), {200})
@@ -77,7 +77,7 @@ def _away_in_a_call(target: Target, how: signal.Signals) -> str:
 
 @contextmanager
 def _away(target: Target, engine: OwnEngine, how: signal.Signals) -> Generator[None]:
-    """Without the engine during the block; `/health` says so, and is well all the same."""
+    """The engine is away during the block; `/health` reports it and stays well."""
     engine.send(how)
     try:
         wait_until(lambda: _said_of_docker(target) != "ok", "/health says that there is no engine", _SAYS_S)
@@ -101,7 +101,7 @@ def _in_time(call: Future[httpx.Response], allowed: set[int]) -> str:
 
 
 def _well_again(target: Target, tool: str) -> str:
-    """Called until it succeeds; what comes until then is typed too."""
+    """Call until it succeeds; errors until then are typed, too."""
     answers: list[str] = []
 
     def succeeds() -> bool:
@@ -114,7 +114,7 @@ def _well_again(target: Target, tool: str) -> str:
 
 @contextmanager
 def _tools(target: Target, number: int, dockerfile: str = "") -> Generator[tuple[str, ...]]:
-    """New ones; their containers go with the engine."""
+    """New tools; their containers end with the engine."""
     tools = tuple(f"attack:engine-{secrets.token_hex(4)}" for _ in range(number))
     with docker_tools(target.data, {tool: {} for tool in tools}, dockerfile):
         for tool in tools:

@@ -1,4 +1,4 @@
-"""More at once than there is room for, by right."""
+"""More legitimate requests at once than there is room for."""
 
 import time
 from collections import Counter
@@ -34,7 +34,7 @@ def _many(target: Target, times: int) -> list[int]:
 
 
 def asynchronous(target: Target) -> str:
-    """A thousand calls that nobody waits for, then one that somebody does."""
+    """A thousand calls without a waiter, then one with a waiter."""
     count = 1000 if target.is_long else 150
     told = Counter(at_once(lambda: target.call("echo", {"message": "x"}, mode="async").status_code, count, 16))
     expect(set(told) <= {202, 429, 503}, str(dict(told)))
@@ -44,7 +44,7 @@ def asynchronous(target: Target) -> str:
 
 
 def one_key(target: Target) -> str:
-    """The same key from a hundred callers at once is one call."""
+    """A hundred callers with the same key at once make one call."""
     body = {"tool_id": "echo", "params": {"message": "x"}, "idempotency_key": f"flood-{time.monotonic_ns()}"}
     answers = at_once(lambda: target.post("/run_tool", body), 100, 50)
     ids = {answer.headers["X-Call-Id"] for answer in answers}
@@ -53,14 +53,14 @@ def one_key(target: Target) -> str:
 
 
 def endless_peers(target: Target) -> str:
-    """Eight answers without an end at once."""
+    """Eight endless answers at once."""
     told = Counter(at_once(lambda: target.call(peer_tool("/endless")).status_code, 8, 8))
     expect(set(told) <= {502, 504}, str(dict(told)))
     return ", ".join(f"{number}× {status}" for status, number in told.items())
 
 
 def gone(target: Target) -> str:
-    """Callers who leave before they are answered."""
+    """Callers that disconnect before the answer."""
     started = time.monotonic()
     left = at_once(lambda: _leaves(target), 200 if target.is_long else 40, 32)
     expect(all(left), "a caller could not ask")

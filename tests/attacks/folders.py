@@ -1,4 +1,4 @@
-"""What a tool leaves on the disk, made so that it is hard to remove."""
+"""Files that tools leave on the disk, made hard to remove."""
 
 import time
 
@@ -13,7 +13,7 @@ __all__ = ["KIND"]
 
 
 def _any_answer(answer: httpx.Response) -> str:
-    """The call may fail for it or not; it is answered, and not by an error of ours or of the attack itself."""
+    """The call may fail or succeed; its answer is not an error of the service or of the attack."""
     told = answered(answer, {200, 502})
     expect("Traceback" not in answer.text, f"the attack did not come about: {answer.text[-300:]}")
     return told
@@ -24,7 +24,7 @@ def deep(target: Target) -> str:
 
 
 def deep_and_long(target: Target) -> str:
-    """No path leads to the deepest: it would be longer than the kernel takes."""
+    """The deepest folder has no path: it would be longer than the kernel accepts."""
     return _folders(target, 200)
 
 

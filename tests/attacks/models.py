@@ -1,4 +1,4 @@
-"""A model whose answers are bombs or never come, and those who follow its task and do not read."""
+"""A model whose answers are bombs or never come, and clients that follow its task without reading."""
 
 import socket
 import time
@@ -29,7 +29,7 @@ def _slow(_folder: Path, peer: Peer) -> Generator[Mapping[str, str]]:
 
 
 def model_bomb(target: Target) -> str:
-    """The task may fail or wait for a better answer; it can be cancelled, and then nothing is left of it."""
+    """The task may fail or wait for a better answer; it can be cancelled, which leaves nothing."""
     task_id = _made(target)
     wait_until(lambda: target.peer.asked.get("/bomb/v1/messages"), "the model is asked", 60.0)
     # It is asked again: each answer is a bomb.
@@ -38,7 +38,7 @@ def model_bomb(target: Target) -> str:
 
 
 def silent_followers(target: Target) -> str:
-    """A hundred who follow a task and never read, while its log grows; the log goes on, and others are served."""
+    """A hundred clients follow a task without reading while its log grows; the log goes on, and others are served."""
     task_id = _made(target)
     wait_until(lambda: target.peer.asked.get("/slow/v1/messages"), "the model is asked", 60.0)
     with ExitStack() as stack:

@@ -47,14 +47,14 @@ class Seen(BaseModel):
 
 @dataclass
 class Watch:
-    """What was seen; empty until the block of `watching` has ended."""
+    """The observations; empty until the block of `watching` has ended."""
 
     seen: Seen = field(default_factory=Seen)
 
 
 @contextmanager
 def watching(url: str, pid: int) -> Generator[Watch]:
-    """A monitor beside what the block does."""
+    """Runs a monitor during the block."""
     watch = Watch()
     child = Program(
         [sys.executable, "-m", "tests.attacks.monitor", url, str(pid)],
@@ -75,7 +75,7 @@ def watching(url: str, pid: int) -> Generator[Watch]:
 
 
 class Monitor:
-    """Three threads that look, each at one thing."""
+    """Three threads, each observing one thing."""
 
     def __init__(self, url: str, pid: int) -> None:
         self._url, self._pid = url, pid

@@ -1,4 +1,4 @@
-"""A tool that takes all there is of something that the kernel counts by user, and its neighbour."""
+"""A tool that exhausts a resource that the kernel counts by user, and its neighbour."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,7 +11,7 @@ _TAKES_S = 4
 
 
 def _beside(target: Target, mode: str) -> str:
-    """One takes and keeps, another tool takes a moment later."""
+    """One tool takes and keeps the resource, another takes it a moment later."""
     with ThreadPoolExecutor(1) as callers:
         first = callers.submit(target.call, ATTACKER, {"mode": mode, "seconds": _TAKES_S})
         target.call(ATTACKER, {"mode": "sleep", "seconds": 1})

@@ -1,4 +1,4 @@
-"""Lifecycle scripts of npm that mean harm, and the packages that have them."""
+"""Malicious npm lifecycle scripts, and packages with them."""
 
 import base64
 import io
@@ -42,7 +42,7 @@ Promise.all(ways).then(() => {
 
 
 def harm(write: Sequence[Path], read: Sequence[Path], ask: str) -> str:
-    """A command that tries all this, keeps what it got where a tool finds it, and ends well."""
+    """A command that tries all attacks, stores its findings where a tool finds them, and exits with 0."""
     program = _PROGRAM
     for name, value in (("WRITE", [*map(str, write)]), ("READ", [*map(str, read)]), ("ASK", ask)):
         program = program.replace(name, json.dumps(value))
@@ -50,7 +50,7 @@ def harm(write: Sequence[Path], read: Sequence[Path], ask: str) -> str:
 
 
 def archive(package: Mapping[str, object]) -> bytes:
-    """A package as npm has it."""
+    """A package in npm's format."""
     packed, content = io.BytesIO(), json.dumps(package).encode()
     with tarfile.open(fileobj=packed, mode="w:gz") as file:
         about = tarfile.TarInfo("package/package.json")

@@ -54,7 +54,7 @@ class OwnEngine:
         wait_until(answers, "the second engine answers", _START_S)
 
     def load(self, image: str) -> None:
-        """From the engine of this machine: there is no registry."""
+        """Copy the image from this machine's engine: there is no registry."""
         archive = self._folder / "image.tar"
         saved = subprocess.run([_program("docker"), "save", "--output", archive, image], capture_output=True, check=False)
         loaded = self._docker("load", "--input", str(archive))
@@ -68,7 +68,7 @@ class OwnEngine:
         wait_until(lambda: not is_alive(pid), "the second engine has ended", _END_S)
 
     def end(self) -> None:
-        """It, its containers and whatever it has started are gone."""
+        """Remove the engine, its containers and everything it started."""
         with suppress(AssertionError, OSError, ValueError):
             if self._docker("info").returncode != 0:
                 self.start()
@@ -101,7 +101,7 @@ class OwnEngine:
 
 @contextmanager
 def own_engine(folder: Path) -> Generator[OwnEngine]:
-    """One that has our base image; gone after the block. Skips where none can be had."""
+    """An engine with our base image, removed after the block. Skips if none can be started."""
     folder.mkdir()
     engine = OwnEngine(folder)
     try:

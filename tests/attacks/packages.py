@@ -1,4 +1,4 @@
-"""What scripts depend on, written so that installing it does harm."""
+"""Dependencies whose installation attacks."""
 
 import asyncio
 import base64
@@ -30,14 +30,14 @@ _TOOLS_FAULT = {200, 502, 503, 504}
 
 
 def _call(target: Target, name: str, files: Mapping[str, str], handler: JsonValue = None) -> str:
-    """A tool with these files is called; nobody may have asked our own loopback meanwhile."""
+    """Call a tool with these files; our own loopback must not be contacted meanwhile."""
     more = {"handler": handler} if handler else {}
     put_tool(target.data, f"attack:{name}", _SCRIPT, files, **more, timeoutSeconds=25)
     return answered(_called(target, f"attack:{name}"), _TOOLS_FAULT)
 
 
 def _called(target: Target, tool_id: str) -> httpx.Response:
-    """A tool that has just been put there."""
+    """A tool that was just added."""
     before = sum(target.peer.asked.values())
     wait_until(lambda: target.ask("GET", f"/tools/{tool_id}").is_success, f"{tool_id} is known")
     answer = target.call(tool_id)
@@ -79,7 +79,7 @@ def lifecycle(target: Target) -> str:
 
 
 def beside(target: Target) -> str:
-    """The installer does not see what lies beside a script, so nothing is installed."""
+    """The installer does not see files beside a script, so nothing is installed."""
     does = harm(write=[target.service.state / "owned"], read=[], ask=f"{target.peer.url}/owned")
     evil = archive({"name": "evil", "version": "1.0.0", "scripts": dict.fromkeys(OF_A_PACKAGE, does)})
     outer = {"name": "outer", "version": "1.0.0", "dependencies": {"evil": "file:./evil.tgz"}}
@@ -100,7 +100,7 @@ def _node_tool_called(target: Target, name: str, package: Mapping[str, object], 
 
 
 def lying_lock(target: Target) -> str:
-    """A hash that is not the file's: nothing is installed."""
+    """With a wrong hash nothing is installed."""
     lock = f"packaging==24.2 --hash=sha256:{_LIE}\n"
     told = _call(target, "lying-lock", {"requirements.lock": lock})
     expect(not told.startswith("200"), f"it was installed: {told}")
@@ -108,7 +108,7 @@ def lying_lock(target: Target) -> str:
 
 
 def lying_package_lock(target: Target) -> str:
-    """A lock of npm that leads to this machine, and whose hash is not the file's."""
+    """An npm lock that points to this machine, with a wrong hash."""
     package = {"name": "x", "version": "1.0.0", "dependencies": {"left-pad": "1.3.0"}}
     entry = {"version": "1.3.0", "resolved": f"{target.peer.url}/left-pad.tgz", "integrity": f"sha512-{'A' * 86}=="}
     lock = {"name": "x", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": package, "node_modules/left-pad": entry}}
@@ -137,7 +137,7 @@ def options(target: Target) -> str:
 
 
 def near_names(target: Target) -> str:
-    """What a made tool may depend on, as the gate that its code passes judges it: each is refused before the index is asked."""
+    """The gate refuses these dependencies of a made tool before the index is asked."""
     return asyncio.run(_judged(target))
 
 

@@ -1,4 +1,4 @@
-"""A peer that means harm: each path answers in another bad way."""
+"""A malicious peer: each path misbehaves in another way."""
 
 import functools
 import gzip
@@ -18,7 +18,7 @@ _DRIP_S = 0.2
 
 
 class Peer:
-    """Where it listens, and how often each path was asked."""
+    """The peer's port, and the number of requests for each path."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -30,7 +30,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Nothing: whoever was attacked may go away at any time."""
+        """Ignored: the attacked side may hang up at any time."""
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def _handler(peer: Peer) -> type[BaseHTTPRequestHandler]:
             _ANSWERS.get(path, _plain)(self, peer)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: it would be a line for each attack."""
+            """Not logged: it would be a line for each attack."""
 
     return Handler
 
@@ -133,7 +133,7 @@ def _endless(handler: BaseHTTPRequestHandler, peer: Peer) -> None:
 
 
 def _drip(handler: BaseHTTPRequestHandler, peer: Peer) -> None:
-    """A byte now and then, for ever: no single read takes long."""
+    """An endless trickle of bytes: no single read takes long."""
 
     def drops() -> Iterator[bytes]:
         while not peer.closing.wait(_DRIP_S):
@@ -154,7 +154,7 @@ def _chunked(handler: BaseHTTPRequestHandler, peer: Peer, parts: Iterator[bytes]
 
 
 def _many_headers(handler: BaseHTTPRequestHandler, peer: Peer) -> None:
-    """Headers for ever."""
+    """Endless headers."""
     handler.send_response(200)
     while not peer.closing.is_set():
         handler.send_header(f"X-{time.monotonic_ns()}", "0" * 1000)

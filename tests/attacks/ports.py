@@ -1,4 +1,4 @@
-"""A second service that takes what the first one has."""
+"""A second service that wants the first one's ports."""
 
 from urllib.parse import urlsplit
 
@@ -25,7 +25,7 @@ def state(target: Target) -> str:
 
 
 def _refused(target: Target, name: str, setting: str, value: str) -> str:
-    """It names what is taken; the first one goes on."""
+    """The second names the taken port and exits; the first goes on."""
     folder = target.data.parent / f"second-{name}"
     folder.mkdir(exist_ok=True)
     said = refused_start(folder, target.data, {setting: value})

@@ -1,4 +1,4 @@
-"""What an attack has left: files where nothing may stay after a call, and processes of the sandbox."""
+"""The remains of an attack: files where none may stay after a call, and sandbox processes."""
 
 import os
 from collections.abc import Iterator
@@ -26,17 +26,17 @@ _KEPT = {".cases"}
 
 
 def files_left(state: Path) -> set[str]:
-    """Relative to the state directory, each with what lies in it."""
+    """Folders relative to the state directory, each with its content."""
     return {_told(path, state) for pattern in _EMPTY_AFTER for path in state.glob(pattern) if not _is_kept(path)}
 
 
 def sandboxed(state: Path) -> set[int]:
-    """Processes of this service that run as somebody else, or are a sandbox."""
+    """Processes of this service that run as another user, or are a sandbox."""
     return {pid for pid, command in processes_of(state).items() if "bwrap" in command or _is_foreign(pid)}
 
 
 def _is_kept(path: Path) -> bool:
-    """An environment that is whole keeps the account of how it was made."""
+    """A complete environment keeps its installation log."""
     return path.name in _KEPT or (path.suffix == ".build" and path.with_suffix(".json").exists())
 
 
@@ -52,7 +52,7 @@ def _told(path: Path, state: Path) -> str:
 
 
 def _inside(path: Path) -> Iterator[str]:
-    """Names only, without recursion: what lies there may be deep."""
+    """Names only, without recursion: the folders may be deep."""
     for _, folders, files in os.walk(path):
         yield from folders
         yield from files

@@ -1,4 +1,4 @@
-"""Requests that are wrong in themselves: headers twice, ids that are paths, bodies that never come, framing in two ways."""
+"""Malformed requests: duplicate headers, ids that are paths, missing bodies, ambiguous framing."""
 
 import socket
 import time
@@ -28,7 +28,7 @@ def headers_twice(target: Target) -> str:
 
 
 def callback_port(target: Target) -> str:
-    """Each is refused for its URL: nothing else in the request is wrong."""
+    """Each is refused because of its URL: the rest of the request is valid."""
     told: list[str] = []
     for url in (
         "http://127.0.0.1:0/x",
@@ -57,7 +57,7 @@ def since(target: Target) -> str:
 
 
 def allowed_methods(target: Target) -> str:
-    """A 405 names every method that there is."""
+    """A 405 names every allowed method."""
     answer = target.ask("PUT", "/tools/echo")
     expect(answer.status_code == HTTPStatus.METHOD_NOT_ALLOWED, f"HTTP {answer.status_code}")
     allowed = {method.strip() for method in answer.headers.get("Allow", "").split(",")}
@@ -66,7 +66,7 @@ def allowed_methods(target: Target) -> str:
 
 
 def ids(target: Target) -> str:
-    """Ids that are paths, in every place that takes one."""
+    """Ids that are paths, in every place that takes an id."""
     odd = (
         "..%2f..%2fowner.lock",
         "%2e%2e",
@@ -89,7 +89,7 @@ def ids(target: Target) -> str:
 
 
 def foreign(target: Target) -> str:
-    """Other sites' pages, other hosts' names, and headers that say who has been before."""
+    """Foreign origins, foreign hosts, and forwarding headers."""
     told: list[str] = []
     for headers in (
         {"Host": "evil.example"},
@@ -106,7 +106,7 @@ def foreign(target: Target) -> str:
 
 
 def smuggled(target: Target) -> str:
-    """What could be understood in two ways is refused, or understood as one request: nothing hidden in it is served."""
+    """Ambiguous requests are refused or read as one request: a smuggled request is never served."""
     hidden = b"DELETE /tools/echo HTTP/1.1\r\nHost: localhost\r\n\r\n"
     length = str(len(hidden)).encode()
     told: list[str] = []
@@ -129,7 +129,7 @@ def smuggled(target: Target) -> str:
 
 
 def slow_bodies(target: Target) -> str:
-    """Two hundred callers who promise a body and send a byte now and then; another caller beside them is answered."""
+    """Two hundred callers announce a body and send it very slowly; another caller is still answered."""
     count = 200 if target.is_long else 60
     head = b"POST /run_tool HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{"
     connections = [connected(target) for _ in range(count)]
@@ -170,7 +170,7 @@ def long_heads(target: Target) -> str:
 
 
 def raw(target: Target, sent: bytes) -> bytes:
-    """What is answered to these bytes, until the other side has nothing more to say."""
+    """The complete answer to these bytes."""
     said = b""
     with connected(target) as connection:
         connection.settimeout(1.5)

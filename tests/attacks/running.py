@@ -1,4 +1,4 @@
-"""An attack on a running service under the eyes of the monitor, and once more with SIGTERM in the middle of it."""
+"""Runs an attack on a service with the monitor beside it, and once more with SIGTERM in the middle."""
 
 import os
 import signal
@@ -45,7 +45,7 @@ class Extent:
 
     @property
     def over(self) -> str:
-        """Why no attack begins any more; empty when there is time."""
+        """Why no attack begins any more; empty if there is time."""
         return f"not made: {self._most_s / 60:g} minutes were over" if time.monotonic() > self._until else ""
 
     def wants(self, kind: Kind, attack: Attack) -> bool:
@@ -57,7 +57,7 @@ class Extent:
 
 
 class Stand:
-    """A service of one kind of attack, started anew whenever the last one is not fit for the next attack."""
+    """A service for one kind of attack, restarted if the last attack left it unfit."""
 
     def __init__(self, kind: Kind, folder: Path, peer: Peer, extent: Extent) -> None:
         self._kind, self._folder, self._peer, self._extent = kind, folder, peer, extent
@@ -66,7 +66,7 @@ class Stand:
         self._starts = 0
 
     def target(self) -> Target:
-        """A service that is well; its catalog and state are new when it has just been started."""
+        """A healthy service, with a new catalog and state if just started."""
         if self._target is None:
             self._starts += 1
             folder = self._folder / str(self._starts)
@@ -90,7 +90,7 @@ class Stand:
         return self._target
 
     def end(self) -> None:
-        """What an attack has left may be deeper than Python removes."""
+        """The remains of an attack may be deeper than Python can remove."""
         self._target = None
         self._stack.close()
         self._stack = ExitStack()
@@ -98,7 +98,7 @@ class Stand:
 
 
 def run_kind(kind: Kind, folder: Path, peer: Peer, extent: Extent) -> Iterator[Row]:
-    """A row for each attack that is asked for; nothing of the service is left."""
+    """Returns a row for each requested attack. Nothing of the service is left."""
     stand = Stand(kind, folder, peer, extent)
     try:
         for attack in kind.attacks:
@@ -193,7 +193,7 @@ def _stopped_in_the_middle(attack: Attack, stand: Stand, took: float, faults: li
 
 
 def _end(service: ServiceProcess) -> None:
-    """However it is: one that does not listen is killed, and what it leaves with it."""
+    """End the service in any state: one that does not stop is killed with its remains."""
     with suppress(AssertionError, OSError, subprocess.TimeoutExpired):
         service.kill()
     with suppress(AssertionError):

@@ -1,4 +1,4 @@
-"""Schemas whose validation takes for ever, or tells of more faults than anybody can read."""
+"""Schemas whose validation takes forever, or reports too many errors."""
 
 import json
 
@@ -32,7 +32,7 @@ def nested(depth: int, inmost: JsonValue = "x") -> JsonValue:
 
 
 def _doubling(levels: int) -> JsonValue:
-    """Each level is the one below it, twice: no recursion, and still 2^levels looks at one value."""
+    """Each level refers to the next one twice: without recursion, one value is checked 2^levels times."""
     definitions: dict[str, JsonValue] = {"l0": {"type": "integer"}}
     for level in range(1, levels + 1):
         below: JsonValue = {"$ref": f"#/$defs/l{level - 1}"}
@@ -41,7 +41,7 @@ def _doubling(levels: int) -> JsonValue:
 
 
 def _registered(target: Target, tool_id: str, parameters: JsonValue = None, output: JsonValue = None) -> bool:
-    """Drop a tool in; whether it was taken, once its fate is known."""
+    """Add a tool; returns whether it was accepted, once that is known."""
     schemas = {name: schema for name, schema in (("parameters", parameters), ("output", output)) if schema is not None}
     name = put_tool(target.data, tool_id, "", {}, **schemas).relative_to(target.data).as_posix()
 
@@ -84,7 +84,7 @@ def pattern(target: Target) -> str:
 
 
 def looking_behind(target: Target) -> str:
-    """A pattern that no finite automaton takes, so that it is tried back and forth."""
+    """A pattern beyond finite automata, which needs backtracking."""
     schema: JsonValue = {"type": "object", "properties": {"a": {"type": "string", "pattern": r"^(?=(a+)+b)(a|aa)+\1$"}}}
     return _judged(target, "looking-behind", schema, "a" * 40_000)
 
@@ -98,7 +98,7 @@ def many_faults(target: Target) -> str:
 
 
 def unique(target: Target) -> str:
-    """Each is compared with each."""
+    """All items are compared with each other."""
     schema: JsonValue = {"type": "object", "properties": {"a": {"type": "array", "uniqueItems": True}}}
     return _judged(target, "unique", schema, [*[{"k": [number]} for number in range(30_000)], {"k": [1]}])
 

@@ -1,4 +1,4 @@
-"""A second service beside the one that is attacked, which is not meant to come up."""
+"""A second service beside the attacked one, which is expected not to start."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ _SOON_S = 60.0
 
 
 def refused_start(folder: Path, data: Path, settings: Mapping[str, str]) -> str:
-    """What it says when it ends by itself, with an error and without a traceback; nothing of it is left."""
+    """Its output when it exits by itself, with an error and without a traceback; nothing of it is left."""
     own, log = folder / "state", folder / "output.log"
     # A file: what it has started would hold a pipe open.
     with log.open("wb") as output:

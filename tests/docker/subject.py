@@ -1,4 +1,4 @@
-"""The versatile tool in a container, as a subject of the conformance suite."""
+"""The versatile tool in a container, for the conformance checks."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -8,11 +8,11 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from engine.runtimes.conformance import Subject
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.parts import RuntimeParts
 from tests.docker.engines import VERSATILE, ready_engine
+from tests.runtimes.conformance import Subject
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import place_of_volumes
@@ -23,7 +23,7 @@ _BOUND_S = 60.0
 
 
 def versatile(**more: object) -> DockerSource:
-    """Of an image that is there; its home is a folder of its own on this machine."""
+    """From an existing image; its home is a folder on this machine."""
     given = {
         "image": VERSATILE,
         "endpoint_path": "/run",
@@ -34,7 +34,7 @@ def versatile(**more: object) -> DockerSource:
 
 
 def built_versatile(**more: object) -> DockerSource:
-    """By its Dockerfile, for the service alone."""
+    """Built from its Dockerfile."""
     return versatile(image=None, dockerfile="Dockerfile", host_dir="versatile", **more)
 
 

@@ -1,4 +1,4 @@
-"""What the audit says of a serving container."""
+"""The audit of a serving container."""
 
 from dataclasses import replace
 

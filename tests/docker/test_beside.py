@@ -1,4 +1,4 @@
-"""A container that runs beside the version in use shares no folder with it, and leaves nothing where that one's things are."""
+"""A container that runs beside the version in use shares no folder with it, and leaves nothing in its folders."""
 
 from collections.abc import Callable
 from pathlib import Path

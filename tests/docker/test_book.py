@@ -1,4 +1,4 @@
-"""The book of containers may be away."""
+"""The book of containers may be unavailable."""
 
 from engine.runtimes.docker.book import BufferedContainerBook, gone
 from tests.docker.conftest import Book

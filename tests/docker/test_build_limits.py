@@ -1,4 +1,4 @@
-"""What a build may use and name: its folder, its limits, and nothing that was made for another tool."""
+"""The bounds of a build: its folder, its limits, and no image made for another tool."""
 
 import re
 from collections.abc import Callable

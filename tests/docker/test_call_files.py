@@ -1,4 +1,4 @@
-"""Files of a call in a container: what is handed in is there to read, what it leaves is there to take, others' are not seen."""
+"""Files of a call in a container: inputs can be read, outputs are collected, files of others are not visible."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Commands in build containers that mean not to end: their time is over all the same, and the engine goes on answering."""
+"""Commands in build containers that try not to end: they are ended in time, and the engine keeps answering."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The level `docker` of the sandbox: what a program sees, what holds it, and that nothing is left of it."""
+"""The sandbox level `docker`: visible files, limits, and clean-up."""
 
 import json
 import os
@@ -42,7 +42,7 @@ Launch = Callable[..., Coroutine[None, None, Ran]]
 
 @pytest.fixture
 def launch(level: ContainerLevel, settings: DockerSettings, tmp_path: Path) -> Generator[Launch]:
-    """Run a Python text in a box; how it ended."""
+    """Run Python code in a box; returns how it ended."""
     with Guardian(settings.owner) as guardian:
         launcher = Launcher(settings.owner, guardian, {}, shutil.which("setpriv"))
 

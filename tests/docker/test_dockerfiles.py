@@ -1,4 +1,4 @@
-"""What a Dockerfile may ask of the engine."""
+"""The checks of Dockerfiles."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Containers that sources name by id: a tool has those that were made for it, and no others."""
+"""Containers that sources name by id: a tool may use those made for it, and no others."""
 
 from dataclasses import replace
 
@@ -51,7 +51,7 @@ async def test_the_policy_names_those_that_a_tool_may_have(engine: Engine, setti
         policy = settings.policy.model_copy(update={"containers": (pattern,)})
         given = GivenContainers(container_parts(replace(settings, policy=policy), engine))
         if allowed:
-            assert (await given.find("tool", made, 5432)).must_start
+            assert not (await given.find("tool", made, 5432)).endpoint
         else:
             with pytest.raises(StartFailed):
                 await given.find("tool", made, 5432)

@@ -1,4 +1,4 @@
-"""How many GPUs a container gets: what is wanted, and no more than the policy allows."""
+"""The number of GPUs of a container, capped by the policy."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Images of Dockerfiles: what a build reaches, and that nothing is left of what nobody needs any more."""
+"""Images of Dockerfiles: the network of a build, and the removal of unneeded images."""
 
 import asyncio
 import contextvars
@@ -53,14 +53,14 @@ def write(tmp_path: Path) -> Callable[..., None]:
 
 
 async def images_of(engine: Engine, settings: DockerSettings) -> list[Document]:
-    """All of the test's state directory but the empty one."""
+    """All images of the test's state directory except the empty one."""
     found = await engine.ask(lambda api: api.images(filters={"label": f"{STATE}={settings.owner.state}"}))
     return [one for one in found if not any("tool-agent/empty" in tag for tag in one.get("RepoTags") or ())]
 
 
 @asynccontextmanager
 async def listening() -> AsyncGenerator[tuple[int, list[bytes]]]:
-    """On all addresses of this machine; what it was sent."""
+    """A server on all addresses of this machine; yields what it received."""
     heard: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""A run in a container that could not be removed when it was over: it goes as soon as the engine answers again."""
+"""A container that could not be removed after its run is removed once the engine answers again."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Leaving(Engine):
-    """One that may be away for a while."""
+    """An engine that may be away for a while."""
 
     is_away = False
 

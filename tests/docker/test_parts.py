@@ -1,4 +1,4 @@
-"""What builds are told of where packages come from."""
+"""The package index variables of builds."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is ours on the engine is known by what nobody else can write on it, and goes by its id; names and labels are anybody's."""
+"""Our containers and images are recognised by seals, which cannot be forged, unlike names and labels."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -33,7 +33,7 @@ async def made(engine: Engine, name: str, labels: dict[str, str]) -> str:
 
 
 async def swept(engine: Engine, settings: DockerSettings, make_runtime: Callable[..., DockerRuntime], etc: Path) -> None:
-    """By all that looks for what workers left."""
+    """Run everything that looks for leftovers of workers."""
     await make_runtime().sweep()
     await ContainerLevel(etc, engine, settings.owner, None).sweep()
     builds = BuildContainers(container_parts(settings, engine))

@@ -1,4 +1,4 @@
-"""Serving containers: what they may do, and how they start, answer and end."""
+"""Serving containers: their rights, start, answers and end."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,7 +9,6 @@ import pytest
 from pydantic import JsonValue
 
 from api.ports import LackingError
-from engine.runtimes.conformance import CHECKS
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker.serving.runtime import DockerRuntime
 from engine.runtimes.docker_engine.engine import Document, Engine
@@ -24,6 +23,7 @@ from engine.runtimes.sandbox.egress import Egress
 from engine.upkeep.tools.scheduling import EVICTION, KeepingLimits, idle_s_of
 from tests.docker.conftest import TOOL, Book, containers_of, eventually, request_of, silent
 from tests.docker.subject import built_versatile, docker_subject, versatile
+from tests.runtimes.conformance import CHECKS
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import SchedulingMode

@@ -1,4 +1,4 @@
-"""Tools of one group in one container: made for the first, found again by all, gone with the last."""
+"""Tools of one group in one container: made for the first, shared by all, removed with the last."""
 
 from collections.abc import Callable
 from pathlib import Path

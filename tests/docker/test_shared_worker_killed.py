@@ -1,4 +1,4 @@
-"""The whole service with tools that share a process, and tools that share a container, when it is killed."""
+"""The whole service is killed, with tools that share a process and tools that share a container."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ def images(state: Path) -> set[str]:
 
 
 def routes(service: ServiceProcess, tools: tuple[str, ...]) -> list[tuple[str, str, int]]:
-    """State, endpoint and pid of each."""
+    """The state, endpoint and pid of each tool."""
     found = [cast("dict[str, JsonValue]", service.http.get(f"/tools/{tool_id}").json()["route"]) for tool_id in tools]
     return [(str(route["state"]), str(route["endpoint"]), cast("int", route["pid"])) for route in found]
 

@@ -1,4 +1,4 @@
-"""Each docker tool is a user of its own, which it keeps as long as a container of it is there."""
+"""Each docker tool has its own user, and keeps it while a container of it exists."""
 
 import fcntl
 import os
@@ -30,7 +30,7 @@ UIDS = DEFAULT_UIDS[-3:]
 
 
 def users_in(folder: Path, uids: range = UIDS) -> Identities:
-    """As after another start of the service, or of another service of the machine."""
+    """Like the users of a restarted service, or of another service of the machine."""
     return Identities(uids, folder / "users")
 
 

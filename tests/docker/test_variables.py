@@ -1,4 +1,4 @@
-"""What a source gives to its container and no one else is to read; what an image takes that nobody gave it."""
+"""The variables and limits of a container: secrets stay hidden, and an image gets nothing undeclared."""
 
 import json
 import shutil

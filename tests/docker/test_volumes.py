@@ -1,4 +1,4 @@
-"""Folders of the machine in containers: no link that a tool put there leads out of them."""
+"""Folders of the machine in containers: a tool's links do not lead out of them."""
 
 import asyncio
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_a_place_that_is_ours_is_refused_however_it_is_written(settings: DockerS
         volume_mounts({"data": target}, "tool", settings)
     assert failure.value.error_type is ErrorType.SECURITY_ERROR
     with pytest.raises(StartFailed):
-        image_mounts(Image("sha256:x", "x", (), "", "/", {}, (), volumes=(target,)), [], LIMITS)
+        image_mounts(Image("sha256:x", "x", (), {}, (), volumes=(target,)), [], LIMITS)
 
 
 def test_no_two_tools_share_a_folder(settings: DockerSettings) -> None:
@@ -90,13 +90,13 @@ def test_folders_of_earlier_releases_become_those_of_the_one_tool_that_can_have_
 
 def test_volumes_of_an_image_are_in_memory_and_few() -> None:
     made = image_mounts(
-        Image("sha256:x", "x", (), "", "/", {}, (), volumes=("/a", "/a/", "/b", "/var/tmp")),  # noqa: S108 - the container's own
+        Image("sha256:x", "x", (), {}, (), volumes=("/a", "/a/", "/b", "/var/tmp")),  # noqa: S108 - the container's own
         [bind(Path("/x"), "/b")],
         LIMITS,
     )
     assert made == [{"Type": "tmpfs", "Target": "/a", "TmpfsOptions": {"SizeBytes": 4096, "Mode": 0o1777}}]
     with pytest.raises(StartFailed):
-        image_mounts(Image("sha256:x", "x", (), "", "/", {}, (), volumes=tuple(f"/{n}" for n in range(17))), [], LIMITS)
+        image_mounts(Image("sha256:x", "x", (), {}, (), volumes=tuple(f"/{n}" for n in range(17))), [], LIMITS)
 
 
 def test_a_link_to_a_folder_is_judged_by_where_it_leads(shared: Path, allow: Allow, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a build container was wished to be like: known to the next worker, and not told to everybody who may ask the engine."""
+"""The stored properties of a build container: the next worker finds them, and other users of the engine do not."""
 
 import json
 

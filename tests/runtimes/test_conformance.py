@@ -13,7 +13,6 @@ from pydantic import JsonValue
 
 from engine.network.ports import free_port
 from engine.runtimes import RUNTIMES
-from engine.runtimes.conformance import CHECKS, ConformanceFailure, Subject, check_runtime
 from engine.runtimes.failures import CallFailed, NotSent
 from engine.runtimes.local.runtime import LocalRuntime
 from engine.runtimes.parts import RuntimeParts
@@ -21,6 +20,7 @@ from engine.runtimes.running.shared_processes import SharedProcesses
 from engine.runtimes.runtime import Running, ToolRequest
 from tests.docker.subject import docker
 from tests.programs import start_program
+from tests.runtimes.conformance import CHECKS, ConformanceFailure, Subject, check_runtime
 from tests.runtimes.conftest import PROJECTS, eventually, home_of, local_source
 from tests.runtimes.test_mcp import mcp_source
 from tests.scripts.subject import script

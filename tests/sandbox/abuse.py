@@ -1,4 +1,4 @@
-"""What an attempt to break out of a sandbox is, and how it is judged."""
+"""Attempts to break out of a sandbox, and their judgement."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -122,7 +122,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether the sandbox held, and by what; or what got through."""
+    """Whether the sandbox held, and by which means; or what got through."""
 
     held: bool
     by: str
@@ -190,7 +190,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def said(seen: Seen) -> Verdict:
-    """The program knows itself how it went."""
+    """The program itself reports the result."""
     if broken := clean(seen):
         return broken
     if told := says(seen.out):
@@ -199,7 +199,7 @@ def said(seen: Seen) -> Verdict:
 
 
 def says(out: str) -> Verdict | None:
-    """What a program wrote of how it went; None when it came to no end."""
+    """The program's own report; None if it did not finish."""
     for line in reversed(out.splitlines()):
         if line.startswith("VERDICT "):
             what, text = json.loads(line.removeprefix("VERDICT "))
@@ -208,7 +208,7 @@ def says(out: str) -> Verdict | None:
 
 
 def clean(seen: Seen) -> Verdict | None:
-    """What makes every attempt a success, whatever it says itself."""
+    """Conditions that make any attempt a success, whatever it reports."""
     if MARK in seen.out + seen.err:
         return Verdict(False, "a secret was read")
     if told := (*seen.reached, *seen.left):

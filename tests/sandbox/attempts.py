@@ -1,4 +1,4 @@
-"""All attempts, by what they are after."""
+"""All attempts, by their target."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Attempts on files: of the machine, of the worker, of other tools, and of its own that it may only read."""
+"""Attempts on files: the machine's, the worker's, other tools', and the program's own read-only ones."""
 
 from tests.sandbox.abuse import Attempt, said
 

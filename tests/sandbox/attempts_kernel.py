@@ -1,4 +1,4 @@
-"""Attempts on the kernel, on other processes, and on becoming somebody else."""
+"""Attempts on the kernel, on other processes, and to become another user."""
 
 from tests.sandbox.abuse import Attempt, ended_for, said
 

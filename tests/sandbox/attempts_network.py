@@ -1,4 +1,4 @@
-"""Attempts to reach the machine, the network and the ways of others."""
+"""Attempts to reach the machine, the network and other runs' connections."""
 
 from tests.sandbox.abuse import Attempt, said
 

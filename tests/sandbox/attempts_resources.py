@@ -1,4 +1,4 @@
-"""Attempts to take more than is given, and to outlive the run."""
+"""Attempts to exceed limits, and to outlive the run."""
 
 from tests.sandbox.abuse import Attempt, ended_for, said
 from toolagent.contracts.sandbox import SandboxLimits

@@ -1,4 +1,4 @@
-"""The ways in which every attempt is made: levels of the sandbox, and who the worker is."""
+"""The configurations of every attempt: sandbox level and worker's user."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ class Column:
 
     @property
     def lacks(self) -> str | None:
-        """Why it cannot be tried here, once there is an engine where it needs one."""
+        """Why it cannot be tried here; starts an engine if needed."""
         if self.uid == 0 and os.geteuid() != 0:
             return "Only root can try what happens when the worker is root."
         if self.level is SandboxLevel.DOCKER and self.uid != 0 and not _engine_is_open():
@@ -97,7 +97,7 @@ async def verdicts(column: Column, names: Sequence[str] = (), *, together: int =
 
 @asynccontextmanager
 async def _folder(column: Column) -> AsyncGenerator[Path]:
-    """In a place that everybody can reach, with a path short enough for sockets."""
+    """A folder that all users can reach, with a path short enough for sockets."""
     folder = await asyncio.to_thread(_made, column)
     try:
         yield folder
@@ -114,7 +114,7 @@ def _made(column: Column) -> Path:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Of a worker, with something in it that nobody else may know."""
+    """A worker's environment, with a secret in it."""
     paths = [*(str(_ROOT / "packages" / name / "src") for name in ("toolagent", "service")), str(_ROOT)]
     return {
         "PATH": os.defpath,

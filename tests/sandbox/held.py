@@ -75,7 +75,7 @@ def _row(seen: Record, levels: Sequence[str], name: str) -> str:
 
 
 def _by_user(level: str, cells: Mapping[str, str]) -> str:
-    """What the columns of a level say, once where all say the same."""
+    """The columns of a level, merged if all are equal."""
     told = {_USERS[column.uid == 0]: cells[name] for name, column in COLUMNS.items() if column.level == level}
     first, *others = told.values()
     return first if {*others} <= {first} else "; ".join(f"{user}: {cell}" for user, cell in told.items())

@@ -1,4 +1,4 @@
-"""Real bubblewrap boxes with a way out and in, for the tests of proxy, egress and what runs inside."""
+"""Real bubblewrap boxes with network access, for the tests of proxy, egress and forwarder."""
 
 import contextlib
 import shutil
@@ -26,7 +26,7 @@ _ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/tmp"}  # n
 
 
 class Resolver:
-    """A name server of the test's own: what it is told, one answer after another, the last one for ever."""
+    """A fake resolver: gives its answers in turn, and repeats the last one."""
 
     def __init__(self, **answers: Sequence[Sequence[str]]) -> None:
         self.answers = {name.replace("_", "."): list(given) for name, given in answers.items()}
@@ -53,7 +53,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Networked:
-    """A box with a way."""
+    """A box with network access."""
 
     way: SandboxNetwork
     name: str
@@ -82,7 +82,7 @@ class Networked:
 
 @dataclass(slots=True)
 class Boxes:
-    """Makes them."""
+    """Makes boxes."""
 
     egress: Egress
     level: Bubblewrap

@@ -76,14 +76,14 @@ _LEVELS: Mapping[SandboxLevel, Callable[[Path, Owner], Level]] = {
 
 @dataclass(slots=True)
 class Field:
-    """Where attempts are made. `run` is how a program is run."""
+    """The place of attempts. `run` runs a program."""
 
     run: Callable[[Trial], Awaitable[Seen]]
     victims: Victims
     folder: Path
 
     async def try_all(self, attempts: Sequence[Attempt], together: int) -> AsyncGenerator[tuple[str, Verdict]]:
-        """Some beside each other, then those beside which nothing may run."""
+        """Run some side by side, then the others alone."""
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def in_turn(several: Sequence[Attempt]) -> list[tuple[str, Verdict]]:
@@ -159,7 +159,7 @@ def _boxed(executor: Executor, logs: Path) -> Callable[[Trial], Awaitable[Seen]]
 
 
 def _left(token: str, data: Path) -> tuple[str, ...]:
-    """What outlived a run, a moment after its end; it is not left any longer, for the next one's sake."""
+    """What outlived a run, a moment after its end. It is then removed, for the next run."""
     until = time.monotonic() + _GONE_S
     while (processes := _processes(token)) and time.monotonic() < until:
         time.sleep(_LOOK_S)
@@ -258,7 +258,7 @@ async def _outside(attempt: Attempt, folder: Path, state: Path) -> Verdict:
 
 
 def _batches(attempts: Sequence[Attempt], together: int) -> list[Sequence[Attempt]]:
-    """Of those that others may run beside."""
+    """Attempts that may run side by side."""
     several = [attempt for attempt in attempts if attempt.is_shared]
     single = [attempt for attempt in attempts if not attempt.alone and not attempt.is_shared]
     return [*(several[first : first + together] for first in range(0, len(several), together)), *([one] for one in single)]

@@ -1,4 +1,4 @@
-"""Every attempt to break out or to do harm, at every level: those that must hold do, and what the others do not hold is written down."""
+"""Every attempt at every sandbox level: levels that must hold do, and the gaps of the others are recorded."""
 
 import subprocess
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ HELD, NOT_HELD = (
 
 
 def ready(column: str) -> None:
-    """Skips where it cannot be tried."""
+    """Skips if it cannot be tried."""
     if COLUMNS[column].level is SandboxLevel.DOCKER:
         started = subprocess.run(["/bin/bash", str(ENGINE)], capture_output=True, text=True, timeout=120, check=False)
         if started.returncode != 0:

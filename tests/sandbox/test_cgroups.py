@@ -1,4 +1,4 @@
-"""Where control groups are made, with which limits, and that they go; version 2 on a made-up tree, as few machines have both."""
+"""Control groups: place, limits and removal; version 2 on a fake tree, as few machines have both."""
 
 import os
 import subprocess
@@ -18,13 +18,13 @@ ALL = "cpuset cpu io memory pids"
 
 
 def own_group(root: Path) -> Path:
-    """Where this process is in version 2, below a made-up root."""
+    """This process's group in version 2, below a fake root."""
     lines = Path("/proc/self/cgroup").read_text().splitlines()
     return root / next((line.split(":", 2)[2] for line in lines if line.startswith("0::")), "/").lstrip("/")
 
 
 def tree(root: Path, controllers: str, *groups: Path) -> Path:
-    """Folders as the kernel has them; what a group hands down is there already."""
+    """Folders like the kernel's, with controllers already enabled."""
     for group in (root, *groups):
         group.mkdir(parents=True, exist_ok=True)
         (group / "cgroup.controllers").write_text(ALL)

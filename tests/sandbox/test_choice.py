@@ -1,4 +1,4 @@
-"""Which level is taken: the first that the policy accepts and that is seen to work; and why the others are not."""
+"""The choice of the sandbox level: the first accepted one that works; and the reasons against the others."""
 
 import shutil
 from collections.abc import Generator, Mapping, Sequence
@@ -24,7 +24,7 @@ POLICY = SandboxPolicy()
 
 @dataclass
 class Run:
-    """Keeps nothing apart."""
+    """A level that isolates nothing."""
 
     argv: Sequence[str]
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -43,7 +43,7 @@ class Run:
 
 @dataclass
 class Plain:
-    """A level that runs `does` instead of what it is asked to."""
+    """A level that runs `does` instead of the given program."""
 
     level: SandboxLevel
     does: Sequence[str] = ("/bin/true",)

@@ -1,4 +1,4 @@
-"""Ways out of and into real sandboxes, and what is left of them."""
+"""Network access out of and into real sandboxes, and its clean-up."""
 
 import asyncio
 import os
@@ -91,7 +91,7 @@ async def test_a_program_may_be_told_no_host_and_then_has_no_proxy() -> None:
 
 async def test_uv_installs_from_the_index_of_this_machine_and_only_from_there(tmp_path: Path) -> None:
     binary = uv.find_uv_bin()
-    hosts = await PackageIndexes(binary, {**os.environ}).of_python()  # noqa: TID251 - what a user's uv would see
+    hosts = (await PackageIndexes(binary, {**os.environ}).of("python"))[0]  # noqa: TID251 - what a user's uv would see
     async with boxes(private_hosts=hosts) as made:
         async with made.opened(Opening(hosts=hosts), Mount(Path(binary), Path("/run/uv"))) as box:
             python = f"{sys.base_prefix}/bin/python3"
@@ -108,7 +108,7 @@ async def test_npm_installs_from_the_registry_of_this_machine(tmp_path: Path) ->
     npm = "/usr/bin/npm"
     if not await asyncio.to_thread(Path(npm).exists):
         lacking("There is no npm on this machine.")
-    hosts = await PackageIndexes(uv.find_uv_bin(), {**os.environ}, npm=npm).of_javascript()  # noqa: TID251 - what a user's npm would see
+    hosts = (await PackageIndexes(uv.find_uv_bin(), {**os.environ}, npm=npm).of("javascript"))[0]  # noqa: TID251 - what a user's npm would see
     async with boxes(private_hosts=hosts) as made, made.opened(Opening(hosts=hosts)) as box:
         ended = await box.run(npm, "install", "--no-audit", "--no-fund", "--no-update-notifier", "--prefix", "/tmp/there", "is-odd")  # noqa: S108 - its own
         assert ended.code == 0, ended.err

@@ -1,4 +1,4 @@
-"""When the forwarder of a sandbox has nothing to do it sleeps: `step` comes back with nothing only then."""
+"""An idle forwarder sleeps: only then does `step` return without events."""
 
 import socket
 import time
@@ -19,7 +19,7 @@ _BUFFERS = 64 * 1024 * 1024
 
 
 class Ways:
-    """A forwarder, what it leads to, and who connects; nothing of it waits."""
+    """A forwarder, its target and its clients, all non-blocking."""
 
     def __init__(self, path: Path, backlog: int = 128) -> None:
         self._path = path
@@ -71,7 +71,7 @@ def ways(tmp_path: Path) -> Generator[Ways]:
 
 
 def flood(ways: Ways, one: socket.socket) -> int:
-    """Send until nobody takes any more; how many bytes that were."""
+    """Send until the queue is full; returns the number of bytes."""
     total, piece = 0, b"x" * 65536
     while total <= _BUFFERS:
         before = total
@@ -130,7 +130,7 @@ def test_with_few_files_it_takes_few_connections_and_sleeps_while_the_others_wai
 
 
 def test_whom_a_server_with_a_short_queue_does_not_take_at_once_it_gets_when_it_has_room(tmp_path: Path) -> None:
-    """The kernel would ask it again after a second, two, four: many at once waited for most of a minute."""
+    """The kernel would retry after 1, 2, 4 s: many connections at once took most of a minute."""
     ways = Ways(tmp_path / "door.sock", backlog=1)
     clients = [ways.client() for _ in range(30)]
     ways.settle()
@@ -144,7 +144,7 @@ def test_whom_a_server_with_a_short_queue_does_not_take_at_once_it_gets_when_it_
 
 
 def test_a_server_whose_queue_is_full_may_still_connect_to_its_proxy(tmp_path: Path) -> None:
-    """Else a program that takes calls one by one and asks for something within a call never ends the call."""
+    """Otherwise a program that serves one call at a time and sends a request within it would never finish."""
     ways = Ways(tmp_path / "door.sock", backlog=1)
     proxy = socket.socket(socket.AF_UNIX)
     proxy.bind(str(tmp_path / "proxy.sock"))

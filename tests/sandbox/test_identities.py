@@ -1,4 +1,4 @@
-"""Every tool is a user of its own, on the whole machine, and what it takes of the kernel its neighbours still have."""
+"""Every tool has its own user on the whole machine, and cannot exhaust its neighbours' kernel resources."""
 
 import asyncio
 import os

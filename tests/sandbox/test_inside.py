@@ -1,4 +1,4 @@
-"""The first process of a sandbox: it forwards, and is not noticed otherwise."""
+"""The first process of a sandbox: it forwards, and is otherwise transparent."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ async def serving(tmp_path: Path, program: str, port: int, files: int = 1024) ->
 
 
 async def connected(path: Path) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Once somebody serves there."""
+    """Wait until a server listens there."""
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(OSError):

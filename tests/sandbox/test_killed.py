@@ -1,4 +1,4 @@
-"""What becomes of a run whose worker is killed: before it was let go its program never begins, afterwards it ends."""
+"""A run whose worker is killed: before its start the program never begins, afterwards it ends."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Hosts of package indexes, as uv and npm say them; nothing of this asks a registry by name."""
+"""Hosts of package indexes, as uv and npm report them; no public registry is contacted."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ async def test_the_files_of_an_index_may_be_on_another_host(tmp_path: Path) -> N
     async with site(speak=index) as there:
         environment = {**ENVIRONMENT, "UV_DEFAULT_INDEX": f"http://127.0.0.1:{there.port}/simple", "UV_CACHE_DIR": str(tmp_path)}
         indexes = PackageIndexes(uv.find_uv_bin(), environment)
-        assert await indexes.of_python() == (f"127.0.0.1:{there.port}", f"localhost:{there.port}")
+        assert (await indexes.of("python"))[0] == (f"127.0.0.1:{there.port}", f"localhost:{there.port}")
 
 
 async def test_every_index_that_uv_is_told_counts_and_no_password_is_a_host(tmp_path: Path) -> None:
@@ -41,14 +41,14 @@ async def test_every_index_that_uv_is_told_counts_and_no_password_is_a_host(tmp_
         **ENVIRONMENT, "UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_INDEX": "a=http://me:secret@a.invalid:8443/simple",
         "UV_EXTRA_INDEX_URL": "https://b.invalid/simple", "UV_CACHE_DIR": str(tmp_path), "UV_HTTP_RETRIES": "0",
     }  # fmt: skip
-    assert set(await PackageIndexes(uv.find_uv_bin(), environment).of_python()) == {"127.0.0.1:9", "a.invalid:8443", "b.invalid"}
+    assert set((await PackageIndexes(uv.find_uv_bin(), environment).of("python"))[0]) == {"127.0.0.1:9", "a.invalid:8443", "b.invalid"}
 
 
 async def test_settings_in_a_file_count_too(tmp_path: Path) -> None:
     (tmp_path / "uv").mkdir()
     (tmp_path / "uv" / "uv.toml").write_text('index-url = "http://127.0.0.1:9/simple"\n')
     environment = {"PATH": os.defpath, "XDG_CONFIG_HOME": str(tmp_path), "UV_CACHE_DIR": str(tmp_path / "cache"), "UV_HTTP_RETRIES": "0"}
-    assert await PackageIndexes(uv.find_uv_bin(), environment).of_python() == ("127.0.0.1:9",)
+    assert (await PackageIndexes(uv.find_uv_bin(), environment).of("python"))[0] == ("127.0.0.1:9",)
 
 
 async def test_npm_names_its_registry_and_those_of_scopes(tmp_path: Path) -> None:
@@ -57,11 +57,11 @@ async def test_npm_names_its_registry_and_those_of_scopes(tmp_path: Path) -> Non
         lacking("There is no npm on this machine.")
     (tmp_path / ".npmrc").write_text("registry=http://127.0.0.1:9/\n@own:registry=https://own.invalid/x/\nfetch-retries=0\n")
     indexes = PackageIndexes(uv.find_uv_bin(), {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, npm=str(npm))
-    assert set(await indexes.of_javascript()) == {"127.0.0.1:9", "own.invalid"}
+    assert set((await indexes.of("javascript"))[0]) == {"127.0.0.1:9", "own.invalid"}
 
 
 async def test_an_installer_that_is_not_there_is_said() -> None:
     with pytest.raises(IndexesUnknown):
-        await PackageIndexes("/nowhere/uv", ENVIRONMENT).of_python()
+        await PackageIndexes("/nowhere/uv", ENVIRONMENT).of("python")
     with pytest.raises(IndexesUnknown):
-        await PackageIndexes("/nowhere/uv", ENVIRONMENT).of_javascript()
+        await PackageIndexes("/nowhere/uv", ENVIRONMENT).of("javascript")

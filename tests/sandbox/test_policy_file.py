@@ -1,4 +1,4 @@
-"""The operator's policy file: what it says counts, what nobody understands is an error that names it."""
+"""The operator's policy file: its settings apply, and an unknown one is an error that names it."""
 
 import json
 from pathlib import Path

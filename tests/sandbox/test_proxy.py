@@ -1,4 +1,4 @@
-"""What the proxy lets through and what it refuses, byte by byte."""
+"""What the proxy allows and refuses, byte by byte."""
 
 import asyncio
 import contextlib
@@ -189,7 +189,7 @@ async def test_a_second_request_behind_the_first_reaches_nobody(path: Path) -> N
 
 
 def greeting(name: str) -> bytes:
-    """What Python's own TLS says first."""
+    """The first bytes of Python's TLS."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     with contextlib.suppress(ssl.SSLWantReadError):
         ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname=name).do_handshake()

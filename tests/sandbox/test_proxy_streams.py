@@ -1,4 +1,4 @@
-"""Connections of the proxy that end while something is still to be sent."""
+"""Proxy connections that end while data is still unsent."""
 
 import asyncio
 import contextlib

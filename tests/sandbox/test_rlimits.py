@@ -1,4 +1,4 @@
-"""The level that needs nothing: what it gives up, what it makes of paths and ports, and what it says that it does not hold."""
+"""The level `rlimits`: dropped rights, mapped paths and ports, and its declared gaps."""
 
 import asyncio
 import contextlib

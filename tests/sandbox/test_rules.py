@@ -1,4 +1,4 @@
-"""What of a tool's wishes a policy grants, and which hosts a pattern means."""
+"""What a policy grants to a tool, and which hosts a pattern matches."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The filter refuses every way to a program that runs as somebody else, and no other."""
+"""The filter refuses every way to make a set-uid program, and nothing else."""
 
 import errno
 import os

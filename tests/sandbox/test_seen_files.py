@@ -1,4 +1,4 @@
-"""Which files of the machine a program sees in a box: a small /etc, what the policy names, and nothing by way of a link."""
+"""The machine's files in a box: a small /etc, the policy's paths, and nothing through links."""
 
 import asyncio
 import errno

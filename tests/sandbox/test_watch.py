@@ -1,4 +1,4 @@
-"""The watch sees what the kernel does not count, also what hides from it."""
+"""The watch counts what the kernel does not, including hidden files."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""A program as anybody starts one, without a sandbox: what an attempt comes to when nothing of ours is in its way."""
+"""A program without a sandbox: shows what an attempt achieves without protection."""
 
 import asyncio
 import subprocess
@@ -27,7 +27,7 @@ class Trial:
 
 
 async def unboxed(trial: Trial) -> Seen:
-    """It inherits what there is, and nobody cleans up after it."""
+    """It inherits everything, without clean-up."""
     return await asyncio.to_thread(_ran, trial)
 
 

@@ -1,4 +1,4 @@
-"""Servers on this machine that stand for the internet, and a client that says what it likes to the proxy."""
+"""Servers on this machine in place of the internet, and a client that sends raw bytes to the proxy."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 
 @dataclass(slots=True)
 class Site:
-    """A server that answers always the same, and keeps what it was sent."""
+    """A server with a fixed answer that records what it receives."""
 
     port: int = 0
     seen: list[bytes] = field(default_factory=list[bytes])
@@ -63,7 +63,7 @@ async def proxied(path: Path, rules: Rules, limits: ProxyLimits | None = None, p
 
 
 async def say(path: Path, text: bytes, *, end: bool = False) -> bytes:
-    """Send this to the proxy; all that comes back until it closes."""
+    """Send bytes to the proxy; returns everything until it closes."""
     reader, writer = await asyncio.open_unix_connection(str(path))
     try:
         async with asyncio.timeout(_BOUND_S):

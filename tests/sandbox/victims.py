@@ -1,4 +1,4 @@
-"""What attempts in a sandbox are after: files, sockets and processes of the user that the worker is."""
+"""Targets of attempts: files, sockets and processes of the worker's user."""
 
 import asyncio
 import contextlib
@@ -39,7 +39,7 @@ _FILES_SOFT = 512
 
 @dataclass(slots=True)
 class Victims:
-    """`told` is what an attempt gets to know of it."""
+    """`told` is what an attempt knows of the target."""
 
     state: Path
     told: Mapping[str, object]

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
-from engine.runtimes.conformance import Subject
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.scripts.runtime import ScriptRuntime
+from tests.runtimes.conformance import Subject
 from tests.scripts.harness import script_service
 from toolagent.contracts.manifest import SecurityContext, ToolManifest
 from toolagent.contracts.sources import ScriptLanguage, ScriptSource

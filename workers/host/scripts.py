@@ -116,9 +116,9 @@ def indexes_of(programs: Programs, variables: Mapping[str, str]) -> Indexes:
     )
 
     async def indexes(language: ScriptLanguage) -> Index:
-        if language is ScriptLanguage.PYTHON:
-            return Index(await asked.of_python(), _told(variables, asked.variables_of("python"), _PYTHON_INDEX))
-        return Index(await asked.of_javascript(), _told(variables, asked.variables_of("javascript"), _NPM_INDEX))
+        is_python = language is ScriptLanguage.PYTHON
+        hosts, effective = await asked.of("python" if is_python else "javascript")
+        return Index(hosts, _told(variables, effective, _PYTHON_INDEX if is_python else _NPM_INDEX))
 
     return indexes
 

@@ -1,1 +1,1 @@
-"""Tools in containers, and containers to build tools in, on a Docker engine of this machine."""
+"""Containers that serve tools or build them, on the Docker engine of this machine."""

@@ -1,4 +1,4 @@
-"""Where the containers of tools are remembered."""
+"""The record of tool containers."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -13,39 +13,39 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ContainerBook(Protocol):
-    """Keeps the last state of each container."""
+    """Stores the last state of each container."""
 
     async def note(self, container: ContainerInfo) -> None: ...
 
 
 class NoBook:
-    """Remembers nothing."""
+    """Stores nothing."""
 
     async def note(self, container: ContainerInfo) -> None:
         pass
 
 
 class BufferedContainerBook:
-    """`book` may be away (StoreUnavailableError), and no container waits for it: what it could not be told, it is told with the next."""
+    """Keeps notes while `book` is unavailable (StoreUnavailableError), and sends them with the next note. No container waits for it."""
 
     def __init__(self, book: ContainerBook) -> None:
         self._book = book
-        self._untold: dict[str, ContainerInfo] = {}
+        self._pending: dict[str, ContainerInfo] = {}
         self._turn = asyncio.Lock()
 
     async def note(self, container: ContainerInfo) -> None:
-        self._untold[container.container_id] = container
+        self._pending[container.container_id] = container
         async with self._turn:
-            for one in [*self._untold.values()]:
+            for one in [*self._pending.values()]:
                 try:
                     await self._book.note(one)
                 except StoreUnavailableError as error:
                     _log.warning("container_not_noted_yet", container=one.container_id, reason=str(error))
                     return
-                if self._untold.get(one.container_id) is one:
-                    del self._untold[one.container_id]
+                if self._pending.get(one.container_id) is one:
+                    del self._pending[one.container_id]
 
 
 def gone(container: ContainerInfo) -> ContainerInfo:
-    """The same, as of now destroyed."""
+    """The container's state, destroyed as of now."""
     return container.model_copy(update={"status": ContainerStatus.DESTROYED, "destroyed_at": datetime.now(UTC)})

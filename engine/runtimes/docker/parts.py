@@ -1,4 +1,4 @@
-"""What the docker runtime is made of."""
+"""Dependencies of the docker runtime."""
 
 import contextlib
 import os
@@ -24,30 +24,26 @@ async def _nowhere(_language: ScriptLanguage) -> Index:
     return Index()
 
 
-def _no_secret(_name: str) -> str | None:
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class DockerParts:
-    """Their maker closes the engine. `egress` is for the settings' user, which containers are that have none of their own."""
+    """The caller closes the engine. `egress` serves containers that run as the settings' user."""
 
     settings: DockerSettings
     engine: Engine
     egress: Egress
     indexes: Indexes = _nowhere
-    """Asks where the packages of a language come from, which is what builds may reach."""
+    """The package index of a language: the hosts that builds may reach."""
     ports: PublishedPorts = field(default_factory=PublishedPorts)
     audit: Audit = field(default_factory=NoAudit)
     book: ContainerBook = field(default_factory=NoBook)
-    secrets: Callable[[str], str | None] = _no_secret
-    """The value of a secret by its name without `secret:`."""
+    secrets: Callable[[str], str | None] = lambda _name: None
+    """The value of a secret, by its name without `secret:`."""
 
     users: Identities | None = None
-    """Those that serving containers are, each tool's another. Without, they are all the settings' user."""
+    """Gives each tool's serving container its own user; without it, all run as the settings' user."""
 
     async def known_index(self) -> Index:
-        """Where packages come from, of whatever language; nowhere when that cannot be said."""
+        """The package indexes of all languages together. An unknown index is left out."""
         hosts: dict[str, None] = {}
         variables: dict[str, str] = {}
         for language in (ScriptLanguage.PYTHON, ScriptLanguage.NODEJS):
@@ -59,7 +55,7 @@ class DockerParts:
 
     @classmethod
     def by_default(cls, data: Path, state: Path) -> "DockerParts":
-        """The local engine, used as no setting says otherwise."""
+        """The local engine with default settings."""
         identity = PAYLOAD if os.geteuid() == 0 else None
         settings = DockerSettings(data, state, Owner.of_this_process(state), host="", identity=identity)
         return cls(settings, Engine(), Egress(state, settings.policy.private_hosts, identity))

@@ -1,4 +1,4 @@
-"""Ports of this machine that lead into containers: we listen, and hand on to a unix socket.
+"""Ports of this machine that lead into containers: the worker listens and forwards to a unix socket.
 
 The engine's own way would be a network between the container and this machine, which is open in both directions.
 """
@@ -19,15 +19,15 @@ Touch = Callable[[], None]
 
 
 class PublishedPorts:
-    """Of all containers of this worker. On the loopback alone, and as long as this worker lives."""
+    """The ports of all containers of this worker, on the loopback only, as long as this worker lives."""
 
     def __init__(self) -> None:
         self._doors: dict[str, dict[int, _Door]] = {}
 
     async def open(self, name: str, sockets: Mapping[int, Path], first: int, wanted: Mapping[int, int], touch: Touch) -> dict[int, int]:
-        """Where the ports of a container of this name are reached: the next that is free, from `first` on, unless the one `wanted` is.
+        """Open the ports of a container; returns theirs here. Each takes its port of `wanted`, if free, else the next free from `first`.
 
-        `touch` is told of traffic. Raises OSError when no port is left.
+        `touch` is called at each connection. Raises OSError if no port is free.
         """
         doors = self._doors.setdefault(name, {})
         try:
@@ -55,7 +55,7 @@ class _Door:
         self.port = 0
 
     async def listen(self, port: int) -> None:
-        """Raises OSError when it is taken."""
+        """Raises OSError if the port is taken."""
         self._server = await asyncio.start_server(self._accept, LOOPBACK, port)
         self.port = port
 
@@ -82,7 +82,7 @@ class _Door:
                 try:
                     await tunnel(near, far, b"", self._touch, lambda _: True)
                 except* OSError:
-                    pass  # a client that hangs up is no failure
+                    pass  # a client that hangs up is not a failure
                 finally:
                     await far.close(_LINGER_S)
         finally:

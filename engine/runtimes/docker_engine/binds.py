@@ -1,4 +1,4 @@
-"""A file or folder of the host, mounted in a container."""
+"""Bind mounts: files and folders of the host in a container."""
 
 from pathlib import Path
 

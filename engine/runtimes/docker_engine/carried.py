@@ -1,4 +1,4 @@
-"""A Python that runs in any container of this machine's architecture: ours, with its own loader and libraries, bound into it."""
+"""The worker's Python with its loader and libraries, bound into a container: it runs in any image of this architecture."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ INSIDE = "/.tool-agent"
 """Where a container sees it."""
 
 _MODULES = ("_socket", "resource", "select", "array", "errno", "fcntl", "time", "math", "_struct")
-"""Extensions that `inside.py` may need, each with the libraries it is linked with."""
+"""Extension modules that `inside.py` may need. The libraries they are linked with come along."""
 
 
 _turn = threading.Lock()
@@ -26,7 +26,7 @@ _COMMAND = Path(__file__).with_name("command_child.py")
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """`folder` and `library` are to be bound read-only to `INSIDE` and to `library_inside`; `command` then is the interpreter."""
+    """Bind `folder` read-only to `INSIDE` and `library` to `library_inside`; `command` then starts the interpreter."""
 
     folder: Path
     library: Path
@@ -37,12 +37,12 @@ class Carried:
         return f"{INSIDE}/lib/{self.library.name}"
 
     def argv(self, verb: str, *more: str) -> list[str]:
-        """`command_child.py` with these arguments."""
+        """The command line of `command_child.py` with these arguments."""
         return [*self.command, "-I", "-S", f"{INSIDE}/{_COMMAND.name}", verb, *more]
 
     @classmethod
     async def put_together(cls, folder: Path) -> "Carried":
-        """In a folder below this one, unless it is there. Raises OSError."""
+        """Copy the files into a subfolder of `folder`, once. Raises OSError."""
         return await asyncio.to_thread(_put_together_once, folder)
 
 
@@ -77,7 +77,7 @@ def _put_together(parent: Path) -> Carried:
 
 
 def _libraries(program: Path, library: Path) -> dict[str, Path]:
-    """By the name they are looked for. What `ldd` cannot say is none."""
+    """Shared libraries by the name that the loader looks for. Without `ldd` there are none."""
     modules = [path for name in _MODULES for path in library.glob(f"lib-dynload/{name}.*.so")]
     found: dict[str, Path] = {}
     ldd = shutil.which("ldd") or "/usr/bin/ldd"

@@ -1,7 +1,7 @@
 """Runs inside a build container, as `python -I -S command_child.py VERB …`, with the standard library only.
 
-`idle`: its first process, or the only child of that, which waits to be ended. `end NAME=MARK [PID]`: ends all whose
-environment says that, and this process with all that come from it. `log FILE COMMAND …`: becomes COMMAND, with its output going to FILE.
+`idle`: the container's first process, or the only child of it; waits for SIGTERM. `end NAME=MARK [PID]`: ends all processes with that
+variable, and process PID with its descendants. `log FILE COMMAND …`: becomes COMMAND, with its output going to FILE.
 `given FILE COMMAND …`: becomes COMMAND, with the variables of FILE (`NAME=value`, zero bytes between them) in its environment.
 """
 
@@ -26,7 +26,7 @@ def main(verb: str, arguments: list[str]) -> int:
 
 
 def _idle() -> int:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what is orphaned is buried by the kernel
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps orphans
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     signal.sigwait({signal.SIGTERM})
     return 0
@@ -43,7 +43,7 @@ def _log(file: str, command: list[str]) -> int:
 
 
 def _end(mark: bytes, first: int = 0) -> int:
-    """Processes are stopped as they are found, until a pass finds no new one: the children of a process that has ended cannot be traced."""
+    """Stop processes as they are found, until a pass finds no new one; then kill all. Children of an ended process could not be traced."""
     found: set[int] = set()
     for _ in range(_ROUNDS):
         new = _theirs(mark, found | {first} if first else found) - found
@@ -56,13 +56,13 @@ def _end(mark: bytes, first: int = 0) -> int:
 
 
 def _theirs(mark: bytes, known: set[int]) -> set[int]:
-    """Those that carry the mark, and those that are in the sessions of these, or come from them."""
-    everybody = [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != 1]  # noqa: PTH208 - as above
-    return {pid for pid in everybody if pid in known or known & _origin(pid) or _carries(pid, mark)}
+    """The processes that carry the mark, and those in their sessions or started by them."""
+    others = [int(name) for name in os.listdir("/proc") if name.isdecimal() and int(name) != 1]  # noqa: PTH208 - as above
+    return {pid for pid in others if pid in known or known & _origin(pid) or _carries(pid, mark)}
 
 
 def _origin(pid: int) -> set[int]:
-    """Its parent, and who leads its session."""
+    """The parent and the session leader of a process."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - as above
         _, parent, _, session, *_ = file.read().rpartition(b")")[2].split()
         return {int(parent), int(session)}

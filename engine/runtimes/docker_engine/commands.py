@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, cast
 
-from docker.utils import socket as streams  # pyright: ignore[reportMissingTypeStubs] - it has none; `_Frames` says what is used
+from docker.utils import socket as streams  # pyright: ignore[reportMissingTypeStubs] - it has none; `_frames` says what is used
 
 from engine.runtimes.docker_engine.engine import Api, Engine, EngineFailure
 
@@ -18,12 +18,12 @@ TIMED_OUT = 124
 _STDOUT = 1
 _END_S = 10.0
 _MARGIN_S = 15.0
-"""More than ending it may take."""
+"""More than the end of a command may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """How a command ended: 124 after its time-out. A cut output has a note at its end; `truncated` names those."""
+    """How a command ended; `exit_code` is 124 after a time-out. A truncated output ends with a note; `truncated` names these streams."""
 
     exit_code: int
     stdout: str
@@ -36,7 +36,7 @@ class _Closable(Protocol):
 
 
 class _Connection(Protocol):
-    """What a started command says, as the library hands it out."""
+    """The output of a started command, as the library returns it."""
 
     _response: _Closable
 
@@ -47,7 +47,7 @@ _frames = cast("Callable[[_Connection, bool], Iterator[tuple[int, bytes]]]", str
 
 
 class _Text:
-    """One stream, up to so many bytes."""
+    """The first `most` bytes of one stream."""
 
     def __init__(self, most: int) -> None:
         self._most, self._kept, self.is_cut = most, bytearray(), False
@@ -63,7 +63,7 @@ class _Text:
 
 
 class Command:
-    """One command in a container that is up. Of each stream so many bytes are kept at most."""
+    """One command in a running container. At most `most` bytes of each stream are kept."""
 
     def __init__(self, container: str, argv: Sequence[str], most: int, environment: Mapping[str, str]) -> None:
         self._container, self._argv, self._environment = container, [*argv], dict(environment)
@@ -74,7 +74,7 @@ class Command:
         self._run = ""
 
     def execute(self, api: Api) -> Executed:
-        """Runs to its end, or until `leave`. Blocks."""
+        """Run until the command ends, or until `leave`. Blocks."""
         self._run = str(api.exec_create(self._container, self._argv, environment=self._environment)["Id"])
         if self._is_over:
             return self._executed(TIMED_OUT)
@@ -92,7 +92,7 @@ class Command:
         return self._executed(TIMED_OUT if self._is_over else int(api.exec_inspect(self._run)["ExitCode"] or 0))
 
     def leave(self) -> None:
-        """Stop listening; the output so far is the output. For other threads."""
+        """Stop listening and keep the output so far. Called from another thread."""
         with self._turn:
             self._is_over = True
             if self._connection is not None:
@@ -101,7 +101,7 @@ class Command:
                     same.shutdown(socket.SHUT_RDWR)
 
     def first(self, api: Api) -> int | None:
-        """Its first process, as the container counts them; None once that has ended, or when the engine is another machine's. Blocks."""
+        """The pid of the first process, inside the container. None if it has ended, or if the engine is on another machine. Blocks."""
         if not self._run or not (told := api.exec_inspect(self._run)).get("Running"):
             return None
         with contextlib.suppress(OSError):
@@ -124,7 +124,7 @@ class Command:
 
 
 async def run_within(engine: Engine, command: Command, timeout_s: float, end: Callable[[], Awaitable[object]]) -> Executed:
-    """Wait for it, at most so many seconds; then, or when cancelled, `end` is to end it, and its thread is let go. Raises EngineFailure."""
+    """Wait for the command. After `timeout_s` seconds, or when cancelled, `end` ends it, and its thread is freed. Raises EngineFailure."""
     work = asyncio.ensure_future(engine.work(command.execute, timeout_s + _MARGIN_S))
     try:
         done, _ = await asyncio.wait({work}, timeout=timeout_s)
@@ -143,5 +143,5 @@ async def _left(command: Command, work: asyncio.Future[Executed], end: Callable[
 
 
 def begin(api: Api, container: str, argv: list[str]) -> None:
-    """Starts it, and does not wait for it. Blocks a moment."""
+    """Start a command without waiting for its end. Blocks briefly."""
     api.exec_start(str(api.exec_create(container, argv, stdout=False, stderr=False)["Id"]), detach=True)

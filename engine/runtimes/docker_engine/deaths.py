@@ -1,4 +1,4 @@
-"""Learns of the end of containers from the engine's stream of events: one thread, whatever their number."""
+"""Learns that containers have ended from the engine's event stream, in one thread for all containers."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ _SHELL_SIGNAL = 128
 
 
 class Deaths:
-    """Watches containers by their ids. To be closed with `close`."""
+    """Watches containers by id. Close it with `close`."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -26,7 +26,7 @@ class Deaths:
         self._out_of_memory: set[str] = set()
 
     def watch(self, container: str) -> None:
-        """Watch it from now on. Call this before it is started, or once it is known to run."""
+        """Watch a container from now on. Call this before the container starts, or while it is known to run."""
         self._loop = asyncio.get_running_loop()
         self._watched.setdefault(container, self._loop.create_future())
         if self._thread is None:
@@ -43,17 +43,19 @@ class Deaths:
         return ended is None or ended.done()
 
     async def ended(self, container: str) -> str:
-        """Wait until it has ended; how it did. One that is not watched has ended."""
+        """Wait until the container has ended; returns how. An unwatched container counts as ended."""
         ended = self._watched.get(container)
+        if ended is None:
+            return "ended"
         try:
-            return await asyncio.shield(ended) if ended is not None else "ended"
+            return await asyncio.shield(ended)
         except asyncio.CancelledError:
-            if ended is not None and ended.cancelled():
+            if ended.cancelled():
                 return "ended"
             raise
 
     def say(self, container: str, how: str) -> None:
-        """It has ended like this. The caller knows better than the engine."""
+        """Record how a container ended. The first record stays, so the caller's reason wins over the engine's."""
         ended = self._watched.get(container)
         if ended is not None and not ended.done():
             ended.set_result(how)
@@ -104,7 +106,7 @@ class Deaths:
 
 
 def ending_of(state: Document) -> str:
-    """How it ended, from what the engine says of its state."""
+    """How a container ended, from the engine's description of its state."""
     return _ending_text(int(state.get("ExitCode") or 0), out_of_memory=bool(state.get("OOMKilled")))
 
 

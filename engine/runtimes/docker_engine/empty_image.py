@@ -1,4 +1,4 @@
-"""An image of nothing but places to mount at."""
+"""An image that holds mount points only."""
 
 import io
 import tarfile
@@ -14,10 +14,10 @@ _FOLDERS = ("dev", "etc", "proc", "sys", "tmp", "usr")
 
 
 def empty_image(engine: Engine, api: Api, labels: Mapping[str, str], links: Sequence[tuple[str, str]] = ()) -> str:
-    """Its id; made if need be, with these labels, and these links (name, target) in it. Blocks. Raises EngineFailure."""
+    """The id of the image with these labels and links (name, target); made if missing. Blocks. Raises EngineFailure."""
     tag = digest(*labels.values(), str(links))
     name = f"{_NAME}:{tag}"
-    with _turn:  # of two that make it, one would lose its name
+    with _turn:  # of two that are made at once, one would lose its name
         try:
             return str(engine.in_this_thread(lambda api: api.inspect_image(name))["Id"])
         except Missing:

@@ -1,4 +1,4 @@
-"""The Docker engine of this machine: its API's calls in threads of their own, each with a bound, and failures that say what is wrong."""
+"""The Docker engine of this machine: calls its API in threads, each with a time limit, and translates failures."""
 
 import asyncio
 import socket
@@ -25,7 +25,7 @@ _NOT_FOUND = 404
 
 
 class EngineFailure(Exception):
-    """The engine did not do what it was asked."""
+    """The engine did not do what was asked."""
 
 
 class EngineUnavailable(EngineFailure):
@@ -33,15 +33,15 @@ class EngineUnavailable(EngineFailure):
 
 
 class EngineRefused(EngineFailure):
-    """The engine answered that it cannot; the message is its own."""
+    """The engine refused; the message is the engine's."""
 
 
 class Missing(EngineRefused):
-    """What was asked for is not there."""
+    """The container, image or command does not exist."""
 
 
 class Stream(Protocol):
-    """An answer that goes on; closing it ends the wait for its next part."""
+    """A streamed answer. Closing it ends the wait for the next part."""
 
     def __iter__(self) -> Iterator[Document]: ...
 
@@ -49,7 +49,7 @@ class Stream(Protocol):
 
 
 class Api(Protocol):
-    """What is used of `docker.APIClient`. Everything blocks."""
+    """The methods of `docker.APIClient` in use. All block."""
 
     base_url: str
 
@@ -59,7 +59,7 @@ class Api(Protocol):
     def ping(self) -> bool: ...
     def info(self) -> Document: ...
     def inspect_image(self, image: str) -> Document: ...
-    def remove_image(self, image: str, force: bool = ..., noprune: bool = ...) -> object: ...
+    def remove_image(self, image: str, force: bool = ...) -> object: ...
     def images(self, *, filters: Mapping[str, object]) -> list[Document]: ...
     def import_image_from_data(self, data: bytes, repository: str, tag: str, changes: list[str]) -> str: ...
     def pull(self, repository: str, *, stream: bool, decode: bool) -> Iterable[Document]: ...
@@ -81,7 +81,7 @@ class Api(Protocol):
 
 
 class Engine:
-    """The engine that `environment` names (`DOCKER_HOST` …), else the local socket. To be closed with `close`."""
+    """The engine at `DOCKER_HOST` of `environment`, else at the local socket. Close it with `close`."""
 
     def __init__(self, environment: Mapping[str, str] | None = None, timeout_s: float = _TIMEOUT_S) -> None:
         self._environment = dict(environment or {})
@@ -93,11 +93,11 @@ class Engine:
         self._processors = 0
 
     async def ask(self, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
-        """Do this with the API in a thread. Raises EngineFailure. After a cancellation the request ends by itself."""
+        """Run `what` with the API in a thread. Raises EngineFailure. A cancelled request goes on until it ends by itself."""
         return await self._within(self._threads, what, timeout_s or self._timeout_s + _MARGIN_S)
 
     async def work(self, what: Callable[[Api], T], timeout_s: float) -> T:
-        """As `ask`, for builds, pulls and commands: however many there are, questions are answered meanwhile."""
+        """Like `ask`, for builds, pulls and commands: they have threads of their own, so they never delay `ask`."""
         return await self._within(self._long, what, timeout_s)
 
     async def check(self) -> None:
@@ -105,14 +105,10 @@ class Engine:
         await self.ask(lambda api: api.ping())
 
     async def processors(self) -> int:
-        """How many the engine's machine has, asked once: it starts no container that may use more. Raises EngineFailure."""
+        """The number of processors of the engine's machine, asked once: no container may use more. Raises EngineFailure."""
         if not self._processors:
             self._processors = int((await self.ask(lambda api: api.info())).get("NCPU") or 1)
         return self._processors
-
-    def in_this_thread(self, what: Callable[[Api], T]) -> T:
-        """As `ask`, from a thread. Raises EngineFailure."""
-        return self._translated(what)
 
     def close(self) -> None:
         self._is_closed = True
@@ -128,18 +124,19 @@ class Engine:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(timeout_s):
-                return await loop.run_in_executor(threads, self._translated, what)
+                return await loop.run_in_executor(threads, self.in_this_thread, what)
         except TimeoutError:
             raise EngineUnavailable(f"The Docker engine did not answer within {timeout_s:g} s.") from None
 
-    def _translated(self, what: Callable[[Api], T]) -> T:
+    def in_this_thread(self, what: Callable[[Api], T]) -> T:
+        """Like `ask`, for callers in a thread. Raises EngineFailure."""
         try:
             return what(self._connected())
         except errors.APIError as error:
             raise _refusal(error) from error
         except (errors.DockerException, RequestException, OSError) as error:
             self._api = None
-            raise EngineUnavailable(f"There is no Docker engine that answers: {_cause(error)}") from error
+            raise EngineUnavailable(f"There is no Docker engine that answers: {_innermost(error)}") from error
 
     def _connected(self) -> Api:
         if self._api is None:
@@ -152,14 +149,14 @@ class Engine:
 
 
 def reason_of(failure: BaseException) -> str:
-    """For public messages: without addresses, users and paths."""
+    """The failure for public messages, without addresses, users and paths."""
     cause = _innermost(failure)
     told = cause.strerror if isinstance(cause, OSError) else None
     return f"no Docker engine answers{f' ({told})' if told else ''}."
 
 
 def _knock(address: str) -> None:
-    """Raises OSError when no engine is there; the library would leave its socket open then."""
+    """Raises OSError if no engine listens: the library would leave its socket open."""
     if address.startswith(_UNIX):
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect(address.removeprefix(_UNIX))
@@ -168,11 +165,6 @@ def _knock(address: str) -> None:
 def _refusal(error: "errors.APIError") -> EngineRefused:
     told = str(error.explanation or error)
     return Missing(told) if error.status_code == _NOT_FOUND else EngineRefused(told)
-
-
-def _cause(error: BaseException) -> str:
-    """`No such file or directory`."""
-    return str(_innermost(error))
 
 
 def _innermost(error: BaseException) -> BaseException:

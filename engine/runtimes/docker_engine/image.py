@@ -1,4 +1,4 @@
-"""What an image says of itself."""
+"""What the engine tells about an image."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,32 +10,27 @@ _TCP = "/tcp"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """`ports` are those it exposes. `name` is one of its names, or its id."""
+    """An image. `ports` are the exposed ones; `name` is one of its names, or its id."""
 
     image_id: str
     name: str
     command: tuple[str, ...]
-    user: str
-    folder: str
     environment: Mapping[str, str]
     ports: tuple[int, ...]
     triggers: tuple[str, ...] = ()
-    """What it does to images that are made from it (ONBUILD)."""
+    """Instructions for images based on this one (ONBUILD)."""
     volumes: tuple[str, ...] = ()
-    """What the engine would put on its disk (VOLUME), without a bound."""
+    """Folders that the engine would keep on its disk, without a limit (VOLUME)."""
 
     @classmethod
     def read(cls, document: Document) -> "Image":
         config: Document = document.get("Config") or {}
         pairs = (entry.partition("=") for entry in config.get("Env") or ())
         exposed = sorted(int(port.removesuffix(_TCP)) for port in config.get("ExposedPorts") or () if port.endswith(_TCP))
-        command = (*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ()))
         return cls(
             str(document["Id"]),
             next(iter(document.get("RepoTags") or ()), str(document["Id"])),
-            command,
-            config.get("User") or "",
-            config.get("WorkingDir") or "/",
+            (*(config.get("Entrypoint") or ()), *(config.get("Cmd") or ())),
             {name: value for name, _, value in pairs},
             tuple(exposed),
             tuple(config.get("OnBuild") or ()),

@@ -1,4 +1,4 @@
-"""Labels that say whose a container is. Any user of the engine can write them: `seals.py` says which are trusted."""
+"""Labels that name the owner of a container. Any user of the engine can write them; `seals.py` decides which to trust."""
 
 import contextlib
 import hashlib
@@ -13,18 +13,18 @@ from urllib.parse import quote, unquote
 from engine.runtimes.process.ownership import Owner
 
 OWN_IMAGES = "tool-agent/"
-"""What the names of our images begin with."""
+"""Prefix of the names of our images."""
 
 _PREFIX = "org.tool-agent."
 STATE = f"{_PREFIX}state"
 PLACE = f"{_PREFIX}place"
 TOOL = f"{_PREFIX}tool"
 IMAGE = f"{_PREFIX}image"
-"""The name of the image, which the engine is told by its id."""
+"""The image's name; the engine itself is given the id."""
 SEAL = f"{_PREFIX}seal"
 _MACHINE = f"{_PREFIX}machine"
 _RECIPE = f"{_PREFIX}recipe"
-"""The base image, which all services share."""
+"""On the base image, which all services share."""
 _MACHINE_ID = Path("/etc/machine-id")
 _NAMES = ("kind", "name", "tool", "version", "host", "owner", "source")
 
@@ -35,12 +35,12 @@ class Kind(StrEnum):
     BOX = "box"
     """One run in the sandbox."""
     GATE = "gate"
-    """The network of an image that is being built."""
+    """The network of an image build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The owner of containers and images: `state` is its state directory, `place` a folder here without which they are useless."""
+    """The owner of containers and images: `state` names its state directory; they are useless once the folder `place` is gone."""
 
     state: str
     place: str
@@ -52,12 +52,12 @@ class Origin:
 
     @property
     def labels(self) -> dict[str, str]:
-        """With values that need no quotes in a Dockerfile."""
+        """The labels, with values that need no quotes in a Dockerfile."""
         return {STATE: self.state, PLACE: quote(self.place), _MACHINE: self.machine}
 
     @classmethod
     def read(cls, labels: Mapping[str, str]) -> Self | None:
-        """None for what is none of ours."""
+        """None if the labels are not ours."""
         try:
             return cls(labels[STATE], unquote(labels[PLACE]), labels[_MACHINE])
         except KeyError:
@@ -65,12 +65,12 @@ class Origin:
 
     @property
     def is_here(self) -> bool:
-        """Whether processes of another machine that shares this engine live, cannot be known."""
+        """Whether it is on this machine. Another machine may share the engine; its processes cannot be seen from here."""
         return self.machine == _this_machine()
 
     @property
     def is_gone(self) -> bool:
-        """A folder that we may not see is none that is gone."""
+        """Whether `place` is gone. A folder that we may not see counts as present."""
         with contextlib.suppress(PermissionError):
             return self.is_here and not Path(self.place).exists()
         return False
@@ -78,7 +78,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """`name` is the container's, `owner` the mark of the worker that made it, `source` tells one way of running the tool from another."""
+    """The labels of one container. `owner` is the mark of the worker that made it; `source` identifies how the tool is run."""
 
     kind: Kind
     name: str
@@ -94,7 +94,7 @@ class Marks:
 
     @classmethod
     def read(cls, labels: Mapping[str, str]) -> Self | None:
-        """None when the container is none of ours."""
+        """None if the container is not ours."""
         try:
             told = {name: labels[f"{_PREFIX}{name}"] for name in _NAMES}
             return cls(**{**told, "kind": Kind(told["kind"])})  # pyright: ignore[reportArgumentType] - `kind` is one, the others are text
@@ -109,7 +109,7 @@ class Marks:
 
 
 def is_reserved(label: str) -> bool:
-    """Whether only we give it to images and containers, to tell whose they are."""
+    """Whether only this service may set the label."""
     return label.lower().startswith(_PREFIX) and label != _RECIPE
 
 
@@ -118,6 +118,6 @@ def digest(*parts: str) -> str:
 
 
 def _this_machine() -> str:
-    """A container that shares our engine is another: it has a name of its own."""
+    """Identifies this machine. A container that shares our engine counts as another machine: it has its own host name."""
     machine = _MACHINE_ID.read_text(encoding="ascii").strip() if _MACHINE_ID.is_file() else ""
     return digest(platform.node(), machine)

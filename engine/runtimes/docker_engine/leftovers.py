@@ -1,24 +1,34 @@
-"""What is there of containers and images whose makers are gone."""
+"""Containers and images of this state directory, and those whose makers are gone."""
 
 import contextlib
 
 from engine.runtimes.docker_engine.engine import Api, Document, Engine, EngineRefused
-from engine.runtimes.docker_engine.labels import OWN_IMAGES, PLACE, STATE, Kind
+from engine.runtimes.docker_engine.labels import OWN_IMAGES, PLACE, STATE, Kind, Marks
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.settings import DockerSettings
 
 
+async def own_containers(engine: Engine, settings: DockerSettings, *kinds: Kind) -> list[tuple[str, Marks, bool]]:
+    """The containers of this state directory: ids, marks, and whether they run. Raises EngineFailure, OSError."""
+    filters = {"label": f"{STATE}={settings.owner.state}"}
+    return settings.seals.ours(await engine.ask(lambda api: api.containers(all=True, filters=filters)), *kinds)
+
+
+async def own_images(engine: Engine, settings: DockerSettings, **more: bool) -> list[Document]:
+    """The images of this state directory that match the filters `more`. Raises EngineFailure, OSError."""
+    filters = {"label": f"{STATE}={settings.owner.state}", **more}
+    return [one for one in await engine.ask(lambda api: api.images(filters=filters)) if settings.seals.image(one.get("Labels"))]
+
+
 async def names_of(engine: Engine, settings: DockerSettings) -> tuple[str, ...]:
-    """The containers of a state directory that outlive a worker. Raises EngineFailure, OSError."""
-    state, seals = settings.owner.state, settings.seals
-    containers = await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{STATE}={state}"}))
-    return tuple(marks.name for _, marks, _ in seals.ours(containers, Kind.SERVING, Kind.BUILD))
+    """The names of containers that outlive a worker. Raises EngineFailure, OSError."""
+    return tuple(marks.name for _, marks, _ in await own_containers(engine, settings, Kind.SERVING, Kind.BUILD))
 
 
 async def sweep_gone(engine: Engine, seals: Seals) -> tuple[str, ...]:
-    """Remove what dead workers were building, and all that belongs to state directories that are no more. Raises EngineFailure.
+    """Remove unfinished builds of dead workers, and everything of state directories that are gone. Raises EngineFailure.
 
-    Of what other users of this machine left nothing can be told to be theirs: it is left to them.
+    Leftovers of other users of this machine stay: their seals cannot be read.
     """
     return await engine.ask(lambda api: tuple(sorted((*_containers(engine, api, seals), *_images(engine, api, seals)))))
 
@@ -48,7 +58,7 @@ def _images(engine: Engine, api: Api, seals: Seals) -> list[str]:
         origin = seals.image(image.get("Labels"))
         if origin is None or not origin.is_gone:
             continue
-        # A name that another user gave it is kept.
+        # A name that another user gave the image stays.
         tags = [tag for tag in image.get("RepoTags") or () if not tag.startswith("<none>")]
         for name in [tag for tag in tags if tag.startswith(OWN_IMAGES)] if tags else [str(image["Id"])]:
             with contextlib.suppress(EngineRefused):  # a container uses it

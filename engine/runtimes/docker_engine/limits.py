@@ -1,4 +1,4 @@
-"""How much a container may use, in the engine's words."""
+"""Limits of a container, in the engine's terms."""
 
 import re
 from collections.abc import Mapping
@@ -13,22 +13,29 @@ _NANO = 1_000_000_000
 _SHARED_MEMORY = 64 * 1024 * 1024
 _LEAST_CPU = _NANO // 100
 _LEAST_MEMORY = 6 * 1024 * 1024
-"""Docker takes no less, of either."""
+"""The least that Docker accepts."""
 
 
 def bytes_of(size: str) -> int:
     """`1g` in bytes. Raises ValueError."""
     found = _SIZE.match(size.strip())
     if found is None:
-        raise ValueError(f"{size!r} is no size: write 512m or 2g")
+        raise ValueError(f"{size!r} is not a size: write 512m or 2g")
     return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def asked_limits(mem_limit: str | None, nano_cpus: int | None, processes: int | None = None) -> SandboxLimits:
+    """The limits that a source, a request or the settings name. Raises ValueError."""
+    return SandboxLimits(
+        memory_bytes=bytes_of(mem_limit) if mem_limit else None, cpus=nano_cpus / _NANO if nano_cpus else None, processes=processes
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerLimits:
-    """`scratch_bytes` is for all files in /tmp together; they count as memory too. `gpus`: -1 is all, 0 none.
+    """`scratch_bytes` is for all files in /tmp together, which count as memory too. `gpus`: -1 is all, 0 none.
 
-    `beyond` are the cores that were wanted, when the machine has fewer.
+    `beyond`: the number of cores asked for, if the machine has fewer.
     """
 
     memory_bytes: int
@@ -42,7 +49,7 @@ class ContainerLimits:
 
     @classmethod
     def within(cls, asked: SandboxLimits, ceilings: SandboxLimits, processors: int, gpus: int = 0) -> "ContainerLimits":
-        """What is asked for, and nothing beyond the ceilings and the processors of the machine. All of `asked` are set."""
+        """The limits asked for, capped by the ceilings and the machine's processors. All fields of `asked` are set."""
         least = {name: _lesser(getattr(asked, name), getattr(ceilings, name)) for name in SandboxLimits.model_fields}
         cpus = least["cpus"] or 1
         return cls(
@@ -57,7 +64,7 @@ class ContainerLimits:
         )
 
     def told(self, others: SandboxLimits) -> SandboxLimits:
-        """These in the sandbox's words, beside those of `others` that no engine knows."""
+        """These as SandboxLimits; limits that the engine does not know are taken from `others`."""
         ours = SandboxLimits(
             memory_bytes=self.memory_bytes,
             cpus=self.nano_cpus / _NANO,
@@ -86,13 +93,13 @@ class ContainerLimits:
         return config
 
     def scratch(self, *folders: str) -> Document:
-        """Folders in memory that all users in the container may write to."""
+        """Folders in memory (tmpfs) that every user in the container may write to."""
         return {folder: f"rw,nosuid,nodev,mode=1777,size={self.scratch_bytes}" for folder in folders}
 
 
 def gpus_within(policy: SandboxPolicy, wanted: int) -> int:
-    """As many as are wanted and the policy allows; -1 is all."""
-    # More than any machine has, so that all is the most.
+    """The number of GPUs wanted, capped by the policy; -1 is all."""
+    # "All" is more than any machine has.
     wanted, most = (1 << 30 if number < 0 else number for number in (wanted, policy.gpus))
     return -1 if min(wanted, most) == 1 << 30 else min(wanted, most)
 

@@ -23,9 +23,9 @@ _LOG = {"Type": "json-file", "Config": {"max-size": "1m", "max-file": "2"}}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is special about one container. `port` is the server's in it; `user` is written as the engine does.
+    """One container's own properties. `port` is the server's, inside; `user` is in the engine's form.
 
-    `told` is what it is told that it is; `place` names its folders here, and `calls` is that of the files of its calls, if it sees them.
+    `told` is its TOOL_AGENT_TOOL_ID; `place` names its folders on this host; `calls` holds the files of its calls, if it sees them.
     """
 
     labels: Mapping[str, str]
@@ -41,11 +41,11 @@ class Shape:
     calls: Path | None
     mounts: tuple[Document, ...] = ()
     given: Path | None = None
-    """The file of the variables that are secret."""
+    """The file with the secret variables."""
 
 
 def hardened(limits: ContainerLimits) -> Document:
-    """What holds for every container of ours."""
+    """The settings that every container of ours has."""
     return {
         **limits.host_config,
         "CapDrop": ["ALL"],
@@ -79,10 +79,10 @@ def container_config(shape: Shape, way: SandboxNetwork, carried: Carried) -> Doc
 
 
 def info_of(found: Document, marks: Marks) -> ContainerInfo:
-    """For the list of containers. `found` is the engine's description of a serving container."""
+    """The entry in the list of containers. `found` is the engine's description of a serving container."""
     host, config = found["HostConfig"], found["Config"]
     gpus: list[Document] = host.get("DeviceRequests") or []
-    # What is seen at its own place are the files of calls.
+    # A folder mounted at its own path holds the files of calls.
     folders = {str(one["Source"]): str(one["Destination"]) for one in found["Mounts"] if one["RW"] and one["Source"] != one["Destination"]}
     return ContainerInfo(
         container_id=found["Id"],
@@ -98,18 +98,18 @@ def info_of(found: Document, marks: Marks) -> ContainerInfo:
 
 
 def entry(way: SandboxNetwork, carried: Carried) -> list[str]:
-    """The first process of the container, in the Python that we bring along: it carries connections, and buries orphans."""
+    """The first process of the container, run by the carried Python: it forwards connections and reaps orphans."""
     return [*carried.command, *way.prefix[1:]]
 
 
 def entered(way: SandboxNetwork, carried: Carried) -> list[Document]:
-    """What of ours is seen in a container, read-only."""
+    """The mounts of our own files in a container."""
     ours = [bind(mount.source, str(mount.target), writable=mount.writable) for mount in way.mounts]
     return [bind(carried.folder, INSIDE), bind(carried.library, carried.library_inside), *ours]
 
 
 def moment_of(said: object) -> datetime:
-    """The engine says nanoseconds, which Python does not read."""
+    """A time of the engine, without the nanoseconds, which Python does not parse."""
     return datetime.fromisoformat(str(said)[:19]).replace(tzinfo=UTC)
 
 
@@ -119,7 +119,7 @@ async def inspected(engine: Engine, container: str) -> Document:
 
 
 async def created(engine: Engine, config: Document, name: str) -> str:
-    """The new container's id. Raises EngineFailure. After a cancellation none is left."""
+    """Create a container; returns its id. Raises EngineFailure. A cancellation leaves no container."""
     making = asyncio.ensure_future(engine.ask(lambda api: api.create_container_from_config(config, name)))
     try:
         return str((await asyncio.shield(making))["Id"])
@@ -136,11 +136,11 @@ async def created(engine: Engine, config: Document, name: str) -> str:
 
 
 async def removed(engine: Engine, container: str) -> None:
-    """By its id: a name may be another's by now. Raises EngineFailure; a cancellation does not stop the removal."""
+    """Remove a container by id, as its name may be another's by now. Raises EngineFailure; a cancellation does not stop the removal."""
     await asyncio.shield(engine.ask(lambda api: api.remove_container(container, v=True, force=True)))
 
 
 async def _unheard_of(engine: Engine, seal: str) -> None:
-    """Remove a container whose id the engine could not return, by a label that only we can write. Raises EngineFailure."""
+    """Remove a container whose id the engine did not return, found by its seal. Raises EngineFailure."""
     for one in await engine.ask(lambda api: api.containers(all=True, filters={"label": f"{SEAL}={seal}"})):
         await removed(engine, str(one["Id"]))

@@ -1,10 +1,10 @@
-"""Settings of all containers on this host."""
+"""Settings for all containers of this host."""
 
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from engine.runtimes.docker_engine.labels import Marks, Origin
+from engine.runtimes.docker_engine.labels import Kind, Marks, Origin
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox.identity import Identity
@@ -13,10 +13,10 @@ from toolagent.contracts.sandbox import SandboxPolicy
 
 @dataclass(frozen=True, slots=True)
 class DockerSettings:
-    """`data` is the folder projects are under, `state` the state directory. Times are in seconds.
+    """`data` is the folder of projects, `state` the state directory. Times are in seconds.
 
-    `identity` is the ordinary user that containers run as when we are root; without it they run as we do. `observed`: of tools that may
-    reach no host it is known, too, which they ask for.
+    `identity` is the ordinary user of containers if the worker is root; otherwise they run as the worker's user. `observed`: record
+    which hosts are asked for, also by tools that may reach none.
     """
 
     data: Path
@@ -34,15 +34,15 @@ class DockerSettings:
     policy: SandboxPolicy = field(default_factory=SandboxPolicy)
     identity: Identity | None = None
     calls: Path | None = None
-    """The folder of the files of calls that are going on."""
+    """The folder with the files of running calls."""
 
     observed: bool = False
     beside: Path | None = None
-    """Of tools that run beside the versions in use: what they would leave in the state directory, and find there, is here instead."""
+    """For candidates that run beside the versions in use: replaces the state directory for volumes and logs."""
 
     @property
     def kept(self) -> Path:
-        """Where volumes and last words of tools are."""
+        """The folder of the tools' volumes and last logs."""
         return self.beside or self.state
 
     @property
@@ -54,16 +54,19 @@ class DockerSettings:
         """Raises OSError."""
         return Seals.of(self.state)
 
+    def marks(self, kind: Kind, name: str, tool_id: str, version: str = "", source: str = "") -> Marks:
+        return Marks(kind, name, tool_id, version, self.host, self.owner.mark, source)
+
     def labels(self, marks: Marks) -> dict[str, str]:
-        """All labels of a container of ours. Raises OSError."""
+        """All labels of a container. Raises OSError."""
         return self.seals.on_container(self.origin, marks)
 
     @property
     def image_labels(self) -> dict[str, str]:
-        """All labels of an image of ours. Raises OSError."""
+        """All labels of an image. Raises OSError."""
         return self.seals.on_image(self.origin)
 
     @property
     def user(self) -> str:
-        """As the engine writes it. The image's own is not asked: the sockets of the container are this user's."""
+        """The user in the engine's form. It replaces the image's own, because this user owns the container's sockets."""
         return f"{self.identity.uid}:{self.identity.gid}" if self.identity else f"{os.getuid()}:{os.getgid()}"

@@ -1,4 +1,4 @@
-"""Which folders of the machine a container of a tool may see."""
+"""The folders of the machine that a tool's container may see."""
 
 import posixpath
 import re
@@ -30,14 +30,14 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 def calls_of(tool: ToolManifest, source: DockerSource, settings: DockerSettings) -> Path | None:
-    """The folder of the files of this tool's calls, if its schemas mention files. Tools that share a container see each other's."""
+    """The folder with the files of this tool's calls, if its schemas mention files. Tools that share a container share the folder."""
     if settings.calls is None or not (names_files(tool) or source.process):
         return None
     return settings.calls.resolve() / place_of(tool.tool_id, source)
 
 
 def place_inside(target: str) -> PurePosixPath | None:
-    """The folder of the container that is meant, written as the engine does; None for what may not be mounted at."""
+    """The container's folder in the engine's form; None if nothing may be mounted there."""
     if not target.startswith("/") or ".." in target.split("/") or not target.isprintable():
         return None
     place = PurePosixPath("/" + posixpath.normpath(target).lstrip("/"))
@@ -45,27 +45,29 @@ def place_inside(target: str) -> PurePosixPath | None:
 
 
 def image_mounts(image: Image, mounts: Sequence[Document], limits: ContainerLimits) -> list[Document]:
-    """Where an image says VOLUME the engine would make one on its disk, without a bound: empty folders in memory, unless there is a mount.
+    """Folders in memory in place of the image's volumes, which the engine would keep on its disk without a limit.
 
     Raises StartFailed.
     """
     if len(image.volumes) > _MOST_OF_AN_IMAGE:
         message = f"The image {image.name!r} has {len(image.volumes)} volumes (VOLUME), and {_MOST_OF_AN_IMAGE} are the most."
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": image.name})
-    places: dict[str, None] = {}
-    for volume in image.volumes:
-        place = place_inside(posixpath.join("/", volume))
+    places = {volume: place_inside(posixpath.join("/", volume)) for volume in image.volumes}
+    for volume, place in places.items():
         if place is None:
-            message = f"The image {image.name!r} has a volume (VOLUME) at {volume[:200]!a}, which is no folder that can be mounted."
+            message = f"The image {image.name!r} has a volume (VOLUME) at {volume[:200]!a}, where nothing can be mounted."
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": image.name, "volume": volume[:200]})
-        places[str(place)] = None
     taken = {str(mount["Target"]) for mount in mounts} | set(_IN_MEMORY)
     options = {"SizeBytes": limits.scratch_bytes, "Mode": 0o1777}
-    return [{"Type": "tmpfs", "Target": place, "TmpfsOptions": options} for place in places if place not in taken]
+    return [
+        {"Type": "tmpfs", "Target": place, "TmpfsOptions": options}
+        for place in dict.fromkeys(map(str, places.values()))
+        if place not in taken
+    ]
 
 
 def renamed_volumes(volumes: Path, places: Iterable[str]) -> None:
-    """Give folders of earlier releases, whose name two tools could have, the name that one alone has. What is open is left, and said."""
+    """Rename folders of earlier releases, whose names two tools could share. Ambiguous folders stay, with a warning."""
     owners: Mapping[str, set[str]] = defaultdict(set)
     for place in places:
         owners[place.replace(":", "_")].add(place)
@@ -80,9 +82,9 @@ def renamed_volumes(volumes: Path, places: Iterable[str]) -> None:
 
 
 def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSettings, *, as_root: bool = False) -> list[Document]:
-    """A plain name is a folder of the tool's own in the state directory, made here; others must lie where the policy allows.
+    """The mounts of a source's volumes. A plain name is the tool's own folder in the state directory; paths need the policy's permission.
 
-    A container that runs as root may only read those: it could leave set-uid programs there. A candidate
+    A container that runs as root may only read these paths: it could leave set-uid programs there. A candidate
     beside the version in use may only read them, too.
 
     Raises StartFailed.
@@ -93,28 +95,28 @@ def volume_mounts(volumes: dict[str, str], tool_id: str, settings: DockerSetting
 def _mount(source: str, target: str, tool_id: str, settings: DockerSettings, *, as_root: bool) -> Document:
     place = place_inside(target)
     if place is None:
-        raise _refused(source, f"{target!r} is no folder of the container that can be mounted")
+        raise _refused(source, f"{target!r} is not a folder of the container that can be mounted at")
     target = str(place)
     if _OWN_NAME.fullmatch(source):
         folder = settings.kept / "volumes" / place_of_volumes(tool_id) / source
         folder.mkdir(parents=True, exist_ok=True)
         if settings.identity is not None:
-            settings.identity.own_all(folder)  # also what an earlier user of these containers left
+            settings.identity.own_all(folder)  # also files of an earlier user of these containers
         folder.chmod(_EVERYBODYS)  # for any user of the container; the state directory around it is private
         return bind(folder, target, writable=True)
     try:
         folder = Path(source).resolve(strict=True)
     except (OSError, ValueError, RuntimeError) as error:
         raise _refused(source, f"the folder is not there ({error})") from error
-    writable, readable = _folders(settings.policy.write), _folders(settings.policy.read)
+    writable = _folders(settings.policy.write)
     if any(one in folder.parents for one in writable):
-        # The engine looks the path up again at each start of the container.
+        # The engine resolves the path again at each start of the container.
         raise _refused(
-            source, "it lies in a folder that tools write to, who could put a link in its place; the policy has to name one outside"
+            source, "it lies in a folder that tools write to, and a tool could replace it by a link; the policy must name a folder outside"
         )
     if folder in writable:
         return bind(folder, target, writable=not as_root and settings.beside is None)
-    if any(folder.is_relative_to(one) for one in readable):
+    if any(map(folder.is_relative_to, _folders(settings.policy.read))):
         return bind(folder, target)
     raise _refused(source, "the policy of this host names it neither in `read` nor in `write`")
 

@@ -1,1 +1,1 @@
-"""Environments of scripts and projects: what they depend on, installed once in the sandbox."""
+"""Environments: the dependencies of scripts and projects, installed once in the sandbox."""

@@ -1,4 +1,4 @@
-"""The folder of environments: the mark that one is whole, who uses it, for which task it was made, and the removal of those not needed."""
+"""The folder of environments: marks of complete ones, locks of used ones, their tasks, and the removal of unneeded ones."""
 
 import contextlib
 import fcntl
@@ -23,7 +23,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _GIB = 1024 * 1024 * 1024
 _FRESH_S = 600.0
-"""Recently used environments are kept: a process that just found one may not hold it yet."""
+"""Seconds that a used environment stays: a process that just found it may not hold it yet."""
 _BLOCK = 512
 _OURS = re.compile(r"[0-9a-f]{32}(\.build|\.json|\.lock|\.part|\.task)?")
 
@@ -34,7 +34,7 @@ class Gone(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CacheLimits:
-    """What is unused for `idle_s` seconds goes; above `max_bytes` of disk in all, what was unused longest goes first."""
+    """Environments unused for `idle_s` seconds are removed; above `max_bytes` in all, those unused longest are removed first."""
 
     max_bytes: int = 20 * _GIB
     idle_s: float = 30 * 86_400.0
@@ -45,15 +45,8 @@ class _Mark(BaseModel):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    root: Path
-    used_at: float
-    size: int
-
-
 def mark(root: Path, names: Sequence[str]) -> None:
-    """Say that the environment in `root` is whole and holds these packages. Raises OSError."""
+    """Mark the environment in `root` as complete, with these packages. Raises OSError."""
     path = _mark_of(root)
     part = path.with_suffix(".part")
     part.write_text(json.dumps({"names": names, "bytes": _size(root)}), encoding="utf-8")
@@ -65,13 +58,13 @@ def unmark(root: Path) -> None:
 
 
 def is_marked(root: Path, names: Sequence[str] | None = None) -> bool:
-    """Whether it was made whole; with `names`, whether it holds the same packages as then."""
+    """Whether the environment is complete; with `names`, whether its packages are unchanged."""
     found = _read(_mark_of(root))
     return found is not None and (names is None or found.names == tuple(names))
 
 
 def touch(root: Path, task: str) -> None:
-    """Mark it as used now: by the task, or for good. An absent one is not marked."""
+    """Record a use now, by the task or for good. Does nothing if the environment is missing."""
     with contextlib.suppress(OSError):
         os.utime(_mark_of(root))
     if not task or _task_of(root) != task:
@@ -79,26 +72,26 @@ def touch(root: Path, task: str) -> None:
 
 
 def reserve(root: Path, task: str) -> None:
-    """Note for which task it is made, before it is marked; empty: for good. Raises OSError."""
+    """Record the task that the environment is made for, before it is marked; empty: for good. Raises OSError."""
     _task_file(root).unlink(missing_ok=True)
     if task:
         _task_file(root).write_text(task, encoding="utf-8")
 
 
 def keep(folder: Path, task: str) -> None:
-    """What was made for the task stays."""
+    """Keep the task's environments for good."""
     for root in _of_task(folder, task):
         _task_file(root).unlink(missing_ok=True)
 
 
 def drop(folder: Path, task: str) -> tuple[str, ...]:
-    """Remove what was made for the task and not used otherwise. Returns the names."""
+    """Remove the task's environments that nothing else used. Returns their names."""
     return tuple(root.name for root in _of_task(folder, task) if _remove_whole(root))
 
 
 @contextlib.contextmanager
 def held(root: Path) -> Generator[None]:
-    """It is not removed meanwhile, by any process. Raises Gone when it has been."""
+    """Prevents the removal of the environment during the block, by any process. Raises Gone if it is removed already."""
     try:
         fd = os.open(_mark_of(root), os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -114,61 +107,61 @@ def held(root: Path) -> Generator[None]:
 
 
 def tidy(folder: Path, limits: CacheLimits) -> tuple[str, ...]:
-    """Remove what is over the limits and not held, and what an installation left that died; the names of what was removed."""
+    """Remove environments over the limits that are not held, and leftovers of dead installations. Returns their names."""
     removed: list[str] = []
     try:
         for left in folder.glob(f"{SET_ASIDE}*"):
             discard(left)
         kept = [one for root in _roots(folder) if (one := _looked_at(root, removed)) is not None]
-        total = sum(one.size for one in kept)
-        for one in sorted(kept, key=lambda one: one.used_at):
-            idle_s = time.time() - one.used_at
+        total = sum(size for _, size, _ in kept)
+        for used_at, size, root in sorted(kept):
+            idle_s = time.time() - used_at
             is_over = total > limits.max_bytes and idle_s > _FRESH_S
-            if (is_over or idle_s > limits.idle_s) and _remove_whole(one.root):
-                removed.append(one.root.name)
-                total -= one.size
+            if (is_over or idle_s > limits.idle_s) and _remove_whole(root):
+                removed.append(root.name)
+                total -= size
     except (OSError, RuntimeError) as error:
         _log.warning("environments_not_tidied", folder=str(folder), reason=str(error))
     return tuple(removed)
 
 
 def _roots(folder: Path) -> set[Path]:
-    """Only our own: the setting may name the wrong folder."""
+    """The environments by their names' form: the setting may name a wrong folder, whose other files must stay."""
     found = folder.iterdir() if folder.is_dir() else ()
     return {path.with_suffix("") for path in found if _OURS.fullmatch(path.name)}
 
 
-def _looked_at(root: Path, removed: list[str]) -> _Kept | None:
-    """None for what is not whole, which is removed."""
+def _looked_at(root: Path, removed: list[str]) -> tuple[float, int, Path] | None:
+    """A complete environment: when it was used, its size, its folder. Others are removed."""
     found = _read(_mark_of(root))
     if found is not None:
         if root.lstat().st_uid == PAYLOAD.uid:
-            seal(root)  # made when all tools were one user; others may not be able to read it
-        return _Kept(root, _mark_of(root).stat().st_mtime, found.bytes)
+            seal(root)  # made when all tools shared one user; other users may be unable to read it
+        return _mark_of(root).stat().st_mtime, found.bytes, root
     if _remove_half(root):
         removed.append(root.name)
     return None
 
 
 def _remove_half(root: Path) -> bool:
-    """Without its mark: it is being made, or was abandoned."""
+    """Remove an environment without a mark, unless it is being made. Returns whether it is gone."""
     lock = FileLock(root.with_suffix(".lock"))
     try:
         with lock.acquire(blocking=False):
             if is_marked(root):
                 return False
             _remove_all(root)
-            root.with_suffix(".lock").unlink(missing_ok=True)  # a waiter sees that it is gone, and makes a new one
+            root.with_suffix(".lock").unlink(missing_ok=True)  # a waiter notices that the lock is gone, and makes a new one
             return True
     except Timeout:
         return False
-    except (OSError, RuntimeError) as error:  # one that is held must not stop the removal of the others
+    except (OSError, RuntimeError) as error:  # one failure must not stop the removal of the others
         _log.warning("environment_not_removed", folder=str(root), reason=str(error))
         return False
 
 
 def _remove_whole(root: Path) -> bool:
-    """False when it is held."""
+    """Remove a complete environment. Returns False if it is held."""
     try:
         fd = os.open(_mark_of(root), os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -178,7 +171,7 @@ def _remove_whole(root: Path) -> bool:
     except BlockingIOError:
         return False
     else:
-        # First the mark: after a crash the next sweep removes the rest.
+        # The mark first: after a crash the next sweep removes the rest.
         unmark(root)
         return _remove_half(root)
     finally:
@@ -193,23 +186,23 @@ def _remove_all(root: Path) -> None:
 
 
 def abandon(root: Path) -> None:
-    """Remove what came of an installation that failed or was cancelled, and the account of it."""
+    """Remove the remains of a failed or cancelled installation, and its log folder."""
     for path in (root, account_of(root)):
         discard(path)
 
 
 def account_of(root: Path) -> Path:
-    """The folder of what is told of the installation."""
+    """The folder with the installation's log."""
     return root.with_suffix(".build")
 
 
 def _mark_of(root: Path) -> Path:
-    """Beside it, not in it: an installation may put anything there, links too."""
+    """The mark lies beside the folder: an installation could put anything into it, including links."""
     return root.with_suffix(".json")
 
 
 def _task_file(root: Path) -> Path:
-    """Not in the mark: who holds an environment holds that file, so it is never written anew."""
+    """Separate from the mark, which is never rewritten because holders lock it."""
     return root.with_suffix(".task")
 
 
@@ -233,7 +226,7 @@ def _read(path: Path) -> _Mark | None:
 
 
 def _size(folder: Path) -> int:
-    """Bytes on disk; what has several names is counted once."""
+    """Bytes on disk; a file with several names counts once."""
     found: dict[tuple[int, int], int] = {}
     for entry in entries(folder):
         if not entry.is_dir(follow_symlinks=False):

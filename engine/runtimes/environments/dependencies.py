@@ -1,4 +1,4 @@
-"""What a script depends on: the files beside it that say so, and the hash that its environment is kept under."""
+"""The dependencies of a script: the files beside it that declare them, and the hash that names its environment."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ from engine.runtimes.environments.pythons import minor_of
 from toolagent.contracts.sources import ScriptLanguage
 
 INLINE = "script.py"
-"""The name under which metadata that stands in a script itself is handed to uv."""
+"""The file name for uv of metadata written in the script itself."""
 
 PYTHON_VERSION = ".python-version"
-"""Names the minor version of Python that the packages are for, as uv and pyenv read it."""
+"""Names the Python version for the packages, as uv and pyenv read it."""
 
 _MAX_FILE_BYTES = 16 * 1_048_576
 _NPM_LOCK = "package-lock.json"
@@ -26,7 +26,7 @@ _CLOSES = "# ///"
 
 
 class Kind(Enum):
-    """Which file says it; a lock goes before what it was made from."""
+    """The kind of file that declares dependencies. A lock takes precedence over its source."""
 
     NOTHING = auto()
     INLINE = auto()
@@ -46,7 +46,7 @@ _LOCKED = frozenset({Kind.INLINE_LOCK, Kind.REQUIREMENTS_LOCK, Kind.UV_LOCK, Kin
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """`file` is absolute and is no link, nor is a folder between it and its root; `path` is how it is called below the root."""
+    """`file` is absolute; neither it nor a folder between it and the root is a link. `path` is relative to the root."""
 
     file: Path
     path: str
@@ -58,7 +58,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """`files` are all that the installer gets to see, by name. Scripts with the same ones share an environment."""
+    """`files` are all files that the installer sees, by name. Scripts with the same files share an environment."""
 
     language: ScriptLanguage
     kind: Kind
@@ -66,23 +66,23 @@ class Dependencies:
 
     @property
     def named(self) -> str:
-        """The file that decides, for people."""
+        """The deciding file, for messages."""
         return next(iter(self.files), "nothing")
 
     @property
     def lock(self) -> bytes | None:
-        """The file that says every version; None where there is none."""
+        """The lock file; None if there is none."""
         if self.kind not in _LOCKED:
             return None
         return self.files[f"{INLINE}.lock" if self.kind is Kind.INLINE_LOCK else self.named]
 
     @property
     def python(self) -> str:
-        """The minor version of Python that is asked for; empty: this host's own."""
+        """The requested minor version of Python; empty: the worker's own."""
         return minor_of(self.files.get(PYTHON_VERSION, b"").decode(errors="replace"))
 
     def digest(self, stamp: str) -> str:
-        """`stamp` says with which programs it is installed."""
+        """The name of the environment. `stamp` identifies the programs that install it."""
         family = "python" if self.language is ScriptLanguage.PYTHON else "node"
         digest = hashlib.sha256()
         for part in (family, self.kind.name, stamp, *self.files):
@@ -93,7 +93,7 @@ class Dependencies:
 
 
 def dependencies_of(script: Script, language: ScriptLanguage) -> Dependencies:
-    """Reads the files beside the script. Raises ScriptFailure (`DependencyError`) when one cannot be read."""
+    """Read the files beside the script. Raises ScriptFailure (`DependencyError`) if one cannot be read."""
     try:
         kind, names, files = _python(script) if language is ScriptLanguage.PYTHON else _javascript(script.folder, language)
         return Dependencies(language, kind, {**files, **{name: _read(script.folder / name) for name in names}})
@@ -103,13 +103,13 @@ def dependencies_of(script: Script, language: ScriptLanguage) -> Dependencies:
 
 
 def locked_dependencies(project: Path) -> Dependencies | None:
-    """What a project locks that is started by a command; None where it locks nothing, and has to do with what the machine has. Blocks.
+    """The locked dependencies of a project that a command starts; None if it has no lock. Blocks.
 
     Raises ScriptFailure.
     """
     for name in _PYTHON_LOCKS:
         if (project / name).is_file():
-            # The file names the folder: a command has no script of its own, whose metadata would go before.
+            # The lock stands for the script, since a command has none whose metadata could take precedence.
             return dependencies_of(Script(project / name, name), ScriptLanguage.PYTHON)
     node = dependencies_of(Script(project / "package.json", "package.json"), ScriptLanguage.NODEJS)
     return node if node.kind is Kind.NPM_LOCK else None
@@ -152,14 +152,14 @@ def _javascript(folder: Path, language: ScriptLanguage) -> tuple[Kind, Iterable[
 
 
 def _packed_beside(folder: Path) -> list[str]:
-    """Unpublished packages that the lock names, as npm packs them."""
+    """Packages in files beside the lock that the lock names."""
     there = [path.name for path in folder.glob("*.tgz") if _is_there(path)]
     lock = _read(folder / _NPM_LOCK).decode(errors="replace") if there else ""
     return sorted(name for name in there if f'"file:{name}"' in lock)
 
 
 def _inline_block(script: Script) -> bytes | None:
-    """The metadata alone, so that the rest of the script may change without its environment being made anew."""
+    """The script's metadata block alone, so that other changes of the script keep its environment."""
     blocks = _blocks(_read(script.file).decode(errors="replace").replace("\r\n", "\n").split("\n"))
     if len(blocks) > 1:
         raise ScriptFailure(ScriptErrorKind.DEPENDENCY, f"{script.path!r} has more than one block of script metadata (PEP 723).")
@@ -167,8 +167,8 @@ def _inline_block(script: Script) -> bytes | None:
 
 
 def _blocks(lines: list[str]) -> list[list[str]]:
-    """Of script metadata, as PEP 723's own expression finds them; that one takes the square of the time."""
-    # For each line, the last closing one of the comment it is in.
+    """The blocks of script metadata, as PEP 723's regular expression finds them, but in linear time."""
+    # For each line, the last closing line of its comment.
     closing: list[int] = [-1] * (len(lines) + 1)
     for at in range(len(lines) - 1, -1, -1):
         if lines[at] == "#" or lines[at].startswith("# "):
@@ -184,7 +184,7 @@ def _blocks(lines: list[str]) -> list[list[str]]:
 
 
 def _is_there(path: Path) -> bool:
-    """A link could lead anywhere."""
+    """Whether it is a regular file and no link, which could lead anywhere."""
     return path.is_file() and not path.is_symlink()
 
 

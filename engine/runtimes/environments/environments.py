@@ -1,4 +1,4 @@
-"""The environments of scripts: what they depend on, installed once in the sandbox, kept under the hash of the files that say it."""
+"""The environments of scripts: dependencies installed once in the sandbox, named by the hash of the files that declare them."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from engine.disk.removal import remove
 from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
@@ -53,7 +55,7 @@ _LIMITS = SandboxLimits(
 )  # fmt: skip
 _TOLD_BYTES = 4000
 _NPM_PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log)\b")
-"""Lines of npm that say where it failed, not why."""
+"""Lines of npm that say where it failed but not why."""
 
 _WITHOUT_BUILDS = "Nothing was built, as the address of the package index holds a password, which a build would see."
 _BUN = b'{"dependencies": {"bun": "1.4.5"}}'
@@ -62,7 +64,7 @@ _BUN_FILE = "bun/bin/bun.exe"
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """`modules` is the folder of npm's packages, where there are any; `python` the interpreter that packages of Python are for."""
+    """`modules` is the folder of npm packages, if there are any; `python` the interpreter of Python packages."""
 
     language: ScriptLanguage
     folder: EnvironmentFolder
@@ -71,19 +73,19 @@ class Environment:
 
     @property
     def mounts(self) -> tuple[Mount, ...]:
-        """What a program has to see to run in it, besides npm's packages, whose place depends on the program."""
+        """The mounts of a program that runs in it, except npm packages, whose place depends on the program."""
         root = self.folder.root
         return (*(self.python.mounts if self.python else ()), Mount(root, root))
 
     @property
     def is_made(self) -> bool:
-        """Whether there is anything to it but the interpreter of this machine."""
+        """Whether it has a folder of its own, rather than just this machine's interpreter."""
         return self.language is ScriptLanguage.PYTHON or self.modules is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """An installation, for the audit. `failure` says why it failed."""
+    """An installation, for the audit."""
 
     tool_id: str
     at: datetime
@@ -93,25 +95,33 @@ class Installed:
     failure: ScriptFailure | None = None
     refusals: tuple[str, ...] = ()
     done: bool = True
-    """Otherwise it was cancelled, or failed."""
+    """False if it failed or was cancelled."""
     account: SandboxAccount | None = None
-    """How the last step of it was kept apart; the hosts are those of the package index."""
+    """The sandbox account of its last step; the hosts are those of the package index."""
     advisories: tuple[str, ...] = ()
-    """What is known to be vulnerable of it, where the policy has that looked up."""
+    """Packages known to be vulnerable, if the policy asks for a check."""
 
 
 @dataclass(slots=True)
-class _Watched:
-    """What is seen of the steps of an installation, also of one that fails."""
+class _Job:
+    """A running installation. `refusals` and `account` are observed at its steps, even if these fail."""
 
+    tool_id: str
+    dependencies: Dependencies
+    environment: Environment
     refusals: list[str] = field(default_factory=list[str])
     account: SandboxAccount | None = None
 
+    def failed(self, why: str, **facts: JsonValue) -> ScriptFailure:
+        file = self.dependencies.named
+        message = f"What {self.tool_id!r} depends on ({file}) could not be installed: {why}"
+        return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": file, **facts})
+
 
 class ScriptEnvironments:
-    """Environments under `folder`, each made once and read-only after that; an interrupted one is made anew.
+    """Environments under `folder`, each made once and then read-only; an interrupted one is made again.
 
-    `note` is told of each installation; `judge` may refuse what was installed before anything runs with it.
+    `note` is called after each installation; `judge` may refuse the installed packages before anything runs with them.
     """
 
     def __init__(
@@ -130,37 +140,34 @@ class ScriptEnvironments:
         self._making: dict[str, SharedStart[str, None]] = {}
         self._own_bun: Environment | None = None
         self.task = ""
-        """The task that environments are made for; empty: for good."""
+        """The task that new environments are made for; empty: for good."""
 
     def for_task(self, task_id: str) -> "ScriptEnvironments":
-        """The same ones. New environments belong to the task, until they are used otherwise or `keep` is called."""
+        """A view in which new environments belong to the task, until something else uses them or `keep` is called."""
         own = copy.copy(self)
         own.task = task_id
         return own
 
     async def keep(self, task_id: str) -> None:
-        """What was made for the task stays."""
+        """Keep the task's environments for good."""
         await asyncio.to_thread(keep, self._folder, task_id)
 
     async def drop(self, task_id: str) -> None:
-        """What is the task's goes."""
+        """Remove the task's environments that nothing else used."""
         await asyncio.to_thread(drop, self._folder, task_id)
 
     def find(self, dependencies: Dependencies) -> Environment:
-        """Where this environment is or will be. Looks at the machine's programs, nothing else. Raises ScriptFailure (`DependencyError`)."""
+        """The environment, made or not. Only looks at this machine's programs. Raises ScriptFailure (`DependencyError`)."""
         folder = EnvironmentFolder(self._folder / dependencies.digest(self._stamp(dependencies)))
         has_modules = dependencies.kind is not Kind.NOTHING and dependencies.language is not ScriptLanguage.PYTHON
         python = self.programs.python_of(dependencies.python) if dependencies.language is ScriptLanguage.PYTHON else None
         return Environment(dependencies.language, folder, folder.modules if has_modules else None, python)
 
     def is_whole(self, environment: Environment) -> bool:
-        """Whether it is there, with everything in it that was put there, for who is about to use it.
-
-        What has no packages has no environment to be made.
-        """
+        """Whether the environment is complete and unchanged; also records the use. One without packages needs no installation."""
         if not environment.is_made:
             return True
-        # The interpreter is a link, which breaks when the Python it was made from is removed.
+        # The interpreter is a link, which breaks if its Python is removed.
         is_there = environment.modules is not None or environment.folder.python.exists()
         is_whole = is_there and is_marked(environment.folder.root, _names(environment))
         if is_whole:
@@ -169,7 +176,7 @@ class ScriptEnvironments:
 
     @contextlib.contextmanager
     def using(self, environment: Environment) -> Generator[None]:
-        """It is not removed meanwhile. Raises ScriptFailure (`UnavailableError`) when it has been."""
+        """Prevents the environment's removal during the block. Raises ScriptFailure (`UnavailableError`) if it is removed already."""
         with contextlib.ExitStack() as stack:
             try:
                 for one in (environment, self._own_bun if environment.language is ScriptLanguage.BUN else None):
@@ -185,7 +192,7 @@ class ScriptEnvironments:
         return await asyncio.to_thread(tidy, self._folder, self._limits)
 
     async def ensure(self, dependencies: Dependencies, tool_id: str, progress: Progress) -> Environment:
-        """Make it if need be; all who need it at once wait for one. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
+        """Make the environment if missing; concurrent callers share it. Raises ScriptFailure (`DependencyError`, `UnavailableError`)."""
         environment = self.find(dependencies)
         if await asyncio.to_thread(self.is_whole, environment):
             return environment
@@ -194,7 +201,7 @@ class ScriptEnvironments:
         if begun is None or not begun.is_open:
             if begun is not None:
                 await begun.over()
-            begun = self._making[key] = SharedStart(key, lambda tell: self._make(dependencies, environment, tool_id, tell))
+            begun = self._making[key] = SharedStart(key, lambda tell: self._make(_Job(tool_id, dependencies, environment), tell))
         progress(f"waiting for the environment of {tool_id}")
         try:
             await begun.wait(progress)
@@ -203,12 +210,12 @@ class ScriptEnvironments:
         finally:
             if begun.is_over and self._making.get(key) is begun:
                 del self._making[key]
-        # Another process may have begun it.
+        # Another process may have made it.
         await asyncio.to_thread(touch, environment.folder.root, self.task)
         return environment
 
     async def provide(self, language: ScriptLanguage, tool_id: str, progress: Progress) -> Programs:
-        """The programs, with the interpreter of that language; Bun is installed from npm where there is none. Raises ScriptFailure."""
+        """The programs, with the language's interpreter; a missing Bun is installed from npm. Raises ScriptFailure."""
         if language is ScriptLanguage.NODEJS:
             self.programs.require("Node.js", self.programs.node)
         if language is ScriptLanguage.BUN and (self.programs.bun is None or self._own_bun is not None):
@@ -224,40 +231,39 @@ class ScriptEnvironments:
             program = Program(self._own_bun.folder.modules / _BUN_FILE)
             self.programs = replace(self.programs, bun=self.programs.require("Bun", program))
 
-    async def _make(self, dependencies: Dependencies, environment: Environment, tool_id: str, progress: Progress) -> None:
+    async def _make(self, job: _Job, progress: Progress) -> None:
         await asyncio.to_thread(self._folder.mkdir, parents=True, exist_ok=True)
-        async with locked(environment.folder.root.with_suffix(".lock")):
-            if await asyncio.to_thread(self.is_whole, environment):
+        async with locked(job.environment.folder.root.with_suffix(".lock")):
+            if await asyncio.to_thread(self.is_whole, job.environment):
                 return
-            progress(f"installing what {tool_id} depends on ({dependencies.named})")
+            progress(f"installing what {job.tool_id} depends on ({job.dependencies.named})")
             try:
                 async with asyncio.timeout(self._installer.timeout_s):
-                    # Its time-out and that of its waiters may come at the same moment: both cancel it.
-                    await cancelled_once(self._install(dependencies, environment, tool_id))
+                    # This time-out and that of the waiters may coincide, and both cancel.
+                    await cancelled_once(self._install(job))
             except TimeoutError as error:
-                raise self._failed(tool_id, dependencies, f"It took longer than {self._installer.timeout_s:g} s.") from error
+                raise job.failed(f"It took longer than {self._installer.timeout_s:g} s.") from error
         await self.tidy()
 
-    async def _install(self, dependencies: Dependencies, environment: Environment, tool_id: str) -> None:
-        folder, began = environment.folder, datetime.now(UTC)
-        steps = steps_of(dependencies, folder, self.programs)
+    async def _install(self, job: _Job) -> None:
+        environment, folder, began = job.environment, job.environment.folder, datetime.now(UTC)
+        steps = steps_of(job.dependencies, folder, self.programs)
         failure: ScriptFailure | None = None
-        watched = _Watched()
         judged = Judged()
         try:
-            await asyncio.to_thread(_empty, folder, dependencies.files)
+            await asyncio.to_thread(_empty, folder, job.dependencies.files)
             for step in steps:
-                await self._take(step, folder, tool_id, dependencies, watched)
+                await self._take(step, job)
             if environment.modules is None:
-                judged = await self._judge(tool_id, await asyncio.to_thread(_packages, environment))
+                judged = await self._judge(job.tool_id, await asyncio.to_thread(_packages, environment))
                 if judged.refusal is not None:
-                    raise self._failed(tool_id, dependencies, judged.refusal)
+                    raise job.failed(judged.refusal)
             await asyncio.to_thread(_finish, environment, self.task)
         except ScriptFailure as error:
             failure = error
             raise
         except OSError as error:
-            failure = self._failed(tool_id, dependencies, f"{error.strerror}: {Path(str(error.filename)).name}")
+            failure = job.failed(f"{error.strerror}: {Path(str(error.filename)).name}")
             raise failure from error
         finally:
             done = await asyncio.to_thread(is_marked, folder.root)
@@ -266,20 +272,23 @@ class ScriptEnvironments:
                 await asyncio.to_thread(abandon, folder.root)
             took = (datetime.now(UTC) - began).total_seconds()
             commands = tuple(step.argv for step in steps)
-            refusals = tuple(watched.refusals)
-            self._note(Installed(tool_id, began, commands, packages, took, failure, refusals, done, watched.account, judged.notes))
+            refusals = tuple(job.refusals)
+            self._note(Installed(job.tool_id, began, commands, packages, took, failure, refusals, done, job.account, judged.notes))
 
-    async def _take(self, step: Step, folder: EnvironmentFolder, tool_id: str, dependencies: Dependencies, watched: "_Watched") -> None:
+    async def _take(self, step: Step, job: _Job) -> None:
+        folder = job.environment.folder
         account = self._executor.sandbox.grant(SecurityContext(limits=_LIMITS)).account
-        limits = account.enforced.limits
         mounts = [mount for program in step.programs for mount in program.mounts]
         own = [Mount(path, path, writable=True) for path in (folder.root, folder.project)]
-        index = await self._index_for(step, tool_id, dependencies)
-        watched.account = account.model_copy(
+        try:
+            index = await self._installer.indexes(job.dependencies.language) if step.needs_index else Index()
+        except IndexesUnknown as error:
+            raise job.failed(str(error)) from error
+        job.account = account.model_copy(
             update={name: getattr(account, name).model_copy(update={"hosts": index.hosts}) for name in ("requested", "enforced")}
         )
         variables = {**index.variables, "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **folder.environment, **self.programs.headers}
-        box = Box(run_name(tool_id), folder.project, limits, (*mounts, *own), variables)
+        box = Box(run_name(job.tool_id), folder.project, account.enforced.limits, (*mounts, *own), variables)
         network = self._installer.network if step.needs_index else no_network
         argv = (*step.argv, *(step.without_builds if index.passwords else ()))
         async with network(box, argv, index.hosts) as opened:
@@ -287,30 +296,16 @@ class ScriptEnvironments:
             try:
                 done = await self._executor.run(order)
             finally:
-                watched.refusals += opened.refusals()
+                job.refusals += opened.refusals()
         if done.code != 0 or done.cut or done.ending.disk_full:
             done = done.without(index.passwords)
             why = f"{_why(done)} {_WITHOUT_BUILDS}" if index.passwords else _why(done)
-            raise self._failed(tool_id, dependencies, why, step, done)
-
-    async def _index_for(self, step: Step, tool_id: str, dependencies: Dependencies) -> Index:
-        if not step.needs_index:
-            return Index()
-        try:
-            return await self._installer.indexes(dependencies.language)
-        except IndexesUnknown as error:
-            raise self._failed(tool_id, dependencies, str(error)) from error
-
-    def _failed(
-        self, tool_id: str, dependencies: Dependencies, why: str, step: Step | None = None, done: Execution | None = None
-    ) -> ScriptFailure:
-        message = f"What {tool_id!r} depends on ({dependencies.named}) could not be installed: {why}"
-        facts = {} if step is None or done is None else {"command": Path(step.argv[0]).name, "exit_code": done.code}
-        told = (done.stderr or done.stdout)[-_TOLD_BYTES:].decode(errors="replace").strip() if done else ""
-        return ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"file": dependencies.named, **facts}, told=told)
+            failure = job.failed(why, command=Path(step.argv[0]).name, exit_code=done.code)
+            failure.told = (done.stderr or done.stdout)[-_TOLD_BYTES:].decode(errors="replace").strip()
+            raise failure
 
     def _stamp(self, dependencies: Dependencies) -> str:
-        """Another interpreter needs packages of its own."""
+        """Identifies the interpreter: each needs packages of its own."""
         if dependencies.language is ScriptLanguage.PYTHON:
             return self.programs.python_of(dependencies.python).stamp
         program = self.programs.node if dependencies.language is ScriptLanguage.NODEJS else self.programs.bun
@@ -323,14 +318,14 @@ def _why(done: Execution) -> str:
     if done.ending.beyond:
         return f"The installation {done.ending.beyond}."
     lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    # uv puts what matters last, as `cause: …`; npm puts it first, as `npm error …`.
+    # uv puts the reason last, as `cause: …`; npm puts it first, as `npm error …`.
     told = [line for line in reversed(lines) if line.startswith("cause:")]
     told += [line for line in lines if "error" in line and not _NPM_PLACE.match(line)] + lines
     return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
 
 
 def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:
-    """What an installation left that was ended in the middle goes."""
+    """Prepare empty folders with the files; leftovers of an interrupted installation are removed."""
     unmark(folder.root)
     remove(folder.root)
     for path in (folder.root, folder.project, folder.scratch):
@@ -352,13 +347,13 @@ def _finish(environment: Environment, task: str) -> None:
 
 
 def _names(environment: Environment) -> list[str]:
-    """What lies on the first level of the packages: a look that costs nothing finds when one of them was removed."""
+    """The top-level names of the packages: a cheap way to notice that one was removed."""
     packages = environment.modules or environment.folder.packages
     return sorted(path.name for path in packages.iterdir()) if packages.is_dir() else []
 
 
 def _packages(environment: Environment) -> tuple[str, ...]:
-    """As `name==version`, for the account of what was installed."""
+    """The installed packages as `name==version`."""
     if environment.modules is None:
         found = [name.removesuffix(".dist-info") for name in _names(environment) if name.endswith(".dist-info")]
         return tuple(name.replace("-", "==", 1) for name in found)

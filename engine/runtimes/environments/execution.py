@@ -1,4 +1,4 @@
-"""One program in the sandbox: input on stdin, what it writes kept up to a limit, ended when it takes too long or too much."""
+"""Runs one program in the sandbox, with input on stdin, limited output and limited time."""
 
 import asyncio
 import time
@@ -15,7 +15,7 @@ from engine.runtimes.process.processes import Launcher, Process, exit_text
 from engine.runtimes.sandbox.sandbox import Sandbox
 
 Cause = Literal["time", "stdout", "stderr"]
-"""Why we ended it."""
+"""The limit that made us end the program."""
 
 _STDERR_BYTES = 1024 * 1024
 _STDOUT_BYTES = 10 * 1024 * 1024
@@ -23,7 +23,7 @@ _STDOUT_BYTES = 10 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be run. `wall_s` is in seconds from launch; `told` gets stderr as it comes; the account of the run goes to `logs`."""
+    """A program to run. `wall_s` counts from launch; `told` is called with stderr as it arrives; the run's log goes to `logs`."""
 
     argv: Sequence[str]
     box: Box
@@ -35,7 +35,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """What came of it. `code` is the exit code, above 128 for a signal; `cut` is set when we ended it."""
+    """The result of a run. `code` is the exit code, above 128 for a signal; `cut` is set if we ended the program."""
 
     code: int
     stdout: bytes
@@ -45,7 +45,7 @@ class Execution:
     cut: Cause | None = None
 
     def without(self, passwords: Sequence[str]) -> "Execution":
-        """The same with nothing of them in what was written."""
+        """The same, with these passwords removed from the output."""
         stdout, stderr = self.stdout, self.stderr
         for password in passwords:
             stdout, stderr = (text.replace(password.encode(), b"***") for text in (stdout, stderr))
@@ -53,7 +53,7 @@ class Execution:
 
 
 class Executor:
-    """Runs programs on the event loop of the main thread. Without a sandbox nothing is run, for the reason that is given."""
+    """Runs programs on the main thread's event loop. `sandbox` is a text if there is none: the reason why nothing can run."""
 
     def __init__(self, launcher: Launcher, sandbox: Sandbox | str) -> None:
         self._launcher, self._sandbox = launcher, sandbox
@@ -66,7 +66,7 @@ class Executor:
         return self._sandbox
 
     async def run(self, order: Order) -> Execution:
-        """Whatever happens, also when it is cancelled, the run has ended and left nothing. Raises ScriptFailure."""
+        """Run a program. On return, failure or cancellation, the run has ended and left nothing. Raises ScriptFailure."""
         limit = order.box.limits.output_bytes or _STDOUT_BYTES
         streams = Capture(limit), Capture(min(limit, _STDERR_BYTES) if order.told is None else limit, order.told)
         began = time.monotonic()
@@ -93,23 +93,19 @@ class Executor:
 
 
 async def _over(process: Process, streams: tuple[Capture, Capture], wall_s: float) -> Cause | None:
-    """Wait for what comes first; None when it ended by itself."""
+    """Wait for the first limit; None if the program ended by itself."""
     stdout, stderr = streams
-    waits = {
-        asyncio.create_task(process.wait()): None,
-        asyncio.create_task(stdout.overflowed.wait()): "stdout",
-        asyncio.create_task(stderr.overflowed.wait()): "stderr",
-    }
+    waits = [asyncio.create_task(one) for one in (process.wait(), stdout.overflowed.wait(), stderr.overflowed.wait())]
     try:
         await asyncio.wait(waits, timeout=wall_s, return_when=asyncio.FIRST_COMPLETED)
-        if stdout.overflowed.is_set():
-            return "stdout"
-        if stderr.overflowed.is_set():
-            return "stderr"
-        return None if process.has_ended else "time"
     finally:
         for wait in waits:
             wait.cancel()
+    if stdout.overflowed.is_set():
+        return "stdout"
+    if stderr.overflowed.is_set():
+        return "stderr"
+    return None if process.has_ended else "time"
 
 
 def _unavailable(why: str) -> ScriptFailure:

@@ -1,4 +1,4 @@
-"""How a script can fail, and which of our error types each is."""
+"""The failures of scripts, and their error types."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -11,7 +11,7 @@ from toolagent.contracts.calls import ORIGINAL_TYPE, ErrorType
 
 
 class ScriptErrorKind(StrEnum):
-    """The first four are those of the specification, which leaves the list open."""
+    """The specification defines the first four and allows more."""
 
     TIMEOUT = "TimeoutError"
     SCRIPT = "ScriptError"
@@ -38,9 +38,9 @@ _TYPES: Mapping[ScriptErrorKind, ErrorType] = {
 
 
 class ScriptFailure(Exception):
-    """A script did not do what was asked. `facts` are for programs, `told` is what it wrote on stderr, `logs` all that it wrote.
+    """A script failed. `facts` are for programs, `told` is its stderr, `logs` its whole output.
 
-    `ran`: it was executed, so it may have had effects.
+    `ran`: the script was executed, so it may have had effects.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class ScriptFailure(Exception):
 
     @property
     def details(self) -> dict[str, JsonValue]:
-        """What goes into a ToolError: the type's own word is kept."""
+        """The details of the ToolError, including the kind."""
         return {ORIGINAL_TYPE: self.kind.value, **self.facts, **({"stderr": self.told} if self.told else {})}
 
     @property
@@ -71,7 +71,7 @@ class ScriptFailure(Exception):
 
     @property
     def as_call_failure(self) -> RuntimeFailure:
-        """Only what never ran can be tried elsewhere; what was ended in the middle may have acted."""
+        """The failure of a call. Only a script that never ran may be tried elsewhere; an interrupted one may have acted."""
         if not self.ran:
             return NotSent(self.error_type, self.message, self.details)
         outcome: Literal["failed", "unknown"] = "unknown" if self.kind is ScriptErrorKind.TIMEOUT else "failed"
@@ -79,7 +79,6 @@ class ScriptFailure(Exception):
 
     @classmethod
     def of_start(cls, failure: RuntimeFailure) -> "ScriptFailure":
-        """The failure of a part that other runtimes use too."""
-        kinds = {kind for kind, error_type in _TYPES.items() if error_type is failure.error_type}
-        kind = next((kind for kind in ScriptErrorKind if kind in kinds), ScriptErrorKind.UNAVAILABLE)
+        """Convert the failure of a part that other runtimes share."""
+        kind = next((kind for kind, error_type in _TYPES.items() if error_type is failure.error_type), ScriptErrorKind.UNAVAILABLE)
         return cls(kind, failure.message, failure.details)

@@ -1,4 +1,4 @@
-"""Where packages come from, and how they are had."""
+"""Package indexes, and the access of installers to them."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,9 +13,9 @@ _PASSWORD = re.compile(r"//([^/\s@]+)@")
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where packages come from: patterns of hosts, and variables that tell the installers.
+    """A package index: patterns of its hosts, and variables for the installers.
 
-    An address in them may hold a password. What is built is other people's code, which sees what its installer sees: then nothing is built.
+    The variables may hold passwords. Building a package runs its code, which sees the installer's variables: then nothing is built.
     """
 
     hosts: tuple[str, ...] = ()
@@ -23,7 +23,7 @@ class Index:
 
     @property
     def passwords(self) -> tuple[str, ...]:
-        """What stands before the host of an address, as a whole."""
+        """The credentials in the addresses: everything between `//` and `@`."""
         return tuple(found for value in self.variables.values() for found in _PASSWORD.findall(value))
 
 
@@ -33,7 +33,7 @@ Indexes: TypeAlias = Callable[[ScriptLanguage], Awaitable[Index]]
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """How packages are had: `indexes` says for a language which hosts they come from, which the installers reach by `network`."""
+    """`indexes` gives a language's package index, which installers reach through `network`."""
 
     indexes: Indexes
     network: Network = no_network

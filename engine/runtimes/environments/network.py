@@ -1,7 +1,7 @@
-"""Network access of a box: the hosts that it may reach."""
+"""Network access of a box to allowed hosts."""
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from engine.network.proxy_rules import Asks
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
@@ -10,28 +10,26 @@ from engine.runtimes.sandbox.egress import Egress, Opening
 
 
 def refusals_of(asks: Asks) -> tuple[str, ...]:
-    """As `host:port: reason`; the last says how many more were asked for than were kept."""
+    """The refused connections as `host:port: reason`; the last entry counts those that were not recorded."""
     refused = tuple(f"{one.host}:{one.port}: {one.reason}" for one in asks.kept if not one.allowed)
     return (*refused, f"{asks.left_out} more connections were asked for, and are not listed") if asks.left_out else refused
 
 
 def through(egress: Egress, *, trusted: bool = False, is_apart: bool = True, observed: bool = False) -> Network:
-    """By the allow-listing proxy. `trusted`: the operator named the hosts, so they may be at addresses that are not public.
+    """A network through the allow-listing proxy. `trusted`: the operator named the hosts, so their addresses need not be public.
 
-    `is_apart`: the sandbox has a loopback of its own. `observed`: of those that may reach no host it is known, too, which they ask for.
+    `is_apart`: the sandbox has its own loopback. `observed`: record requests even if no host is allowed.
     """
 
     @asynccontextmanager
     async def opened(box: Box, argv: Sequence[str], hosts: Sequence[str]) -> AsyncGenerator[Opened]:
-        try:
-            opening = egress.open(box.name, Opening(hosts, hosts if trusted else (), is_apart=is_apart, observed=observed))
-            way = await opening.__aenter__()
-        except OSError as error:
-            message = f"The way to the network could not be opened: {error}"
-            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message, {"program": "proxy"}) from error
-        try:
+        opening = Opening(hosts, hosts if trusted else (), is_apart=is_apart, observed=observed)
+        async with AsyncExitStack() as stack:
+            try:
+                way = await stack.enter_async_context(egress.open(box.name, opening))
+            except OSError as error:
+                message = f"The way to the network could not be opened: {error}"
+                raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, message, {"program": "proxy"}) from error
             yield Opened(way.around(box), way.argv(argv), lambda: refusals_of(way.asks))
-        finally:
-            await opening.__aexit__(None, None, None)
 
     return opened

@@ -1,4 +1,4 @@
-"""What lies in a folder of npm's packages, by its own word."""
+"""Lists the packages in a `node_modules` folder, as they name themselves."""
 
 import json
 import os
@@ -9,7 +9,7 @@ _MANIFEST_BYTES = 256 * 1024
 
 
 def npm_packages(modules: Path, name: str) -> list[str]:
-    """One; those of a scope (`@name/…`) are a level below."""
+    """The package with this name, or the packages of a scope (`@name`)."""
     folder = modules / name
     if not name.startswith("@") or folder.is_symlink() or not folder.is_dir():
         return [_npm_package(folder, name)]
@@ -17,7 +17,7 @@ def npm_packages(modules: Path, name: str) -> list[str]:
 
 
 def _npm_package(folder: Path, name: str) -> str:
-    """Its own word is taken for its version; a link is not followed, and a pipe not waited for."""
+    """`name==version` by its package.json. Links are not followed, and pipes do not block."""
     if folder.is_symlink():
         return name
     try:

@@ -1,4 +1,4 @@
-"""Finding a script by the path that a caller gives: it never leaves the root."""
+"""Finds a script by a caller's path, which never leaves the root."""
 
 import os
 import stat
@@ -13,7 +13,7 @@ _SHOWN = 200
 
 
 def find_script(root: Path, path: str) -> Script:
-    """Raises ScriptFailure: `SecurityError` for a path that leads out or tries to, `ScriptNotFoundError` when nothing is there."""
+    """Raises ScriptFailure: `SecurityError` for a path that leads out or tries to, `ScriptNotFoundError` if there is no file."""
     parts = _parts(path)
     here = root.resolve()
     try:
@@ -27,12 +27,12 @@ def find_script(root: Path, path: str) -> Script:
     except OSError as error:
         raise _missing(path, f"It cannot be reached: {error.strerror}.") from error
     if not stat.S_ISREG(kind):
-        raise _missing(path, "It is no file.")
+        raise _missing(path, "It is not a file.")
     return Script(here, "/".join(parts))
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The names on the way. Only what reads the same to people, to Python and to the file system is a path."""
+    """The path's names. Paths that people, Python and the file system could read differently are refused."""
     if not path or len(path) > _LONGEST:
         raise _refused(path, f"is empty or longer than {_LONGEST} characters")
     if any(unicodedata.category(character).startswith("C") for character in path):
@@ -57,10 +57,10 @@ def _missing(path: str, why: str) -> ScriptFailure:
 
 
 def _shown(path: str) -> str:
-    """As ASCII, so that what is odd about it is seen."""
+    """The path in ASCII, which makes odd characters visible."""
     return ascii(path[:_SHOWN])
 
 
 def _plain(path: str) -> str:
-    """The same without its quotes, for programs."""
+    """The same without quotes, for programs."""
     return _shown(path)[1:-1]

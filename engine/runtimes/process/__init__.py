@@ -1,1 +1,1 @@
-"""Children of this process: started with their descriptors and no other, watched, and ended with all that they started."""
+"""Child processes: started without inherited descriptors, watched, and ended with everything they started."""

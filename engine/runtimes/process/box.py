@@ -1,5 +1,6 @@
-"""One sandboxed run made concrete, and what a level of the sandbox makes of it."""
+"""The description of one sandboxed run, and the interface of sandbox levels."""
 
+import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -13,18 +14,21 @@ class LevelUnavailable(Exception):
     """A level of the sandbox does not work on this machine; the message says why."""
 
 
+PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+"""The interpreter that every sandbox sees."""
+
 MOST_LEVELS = 128
-"""Files below so many folders are not counted: a run that has such folders is ended."""
+"""The deepest folder whose files are counted: a run with deeper ones is ended."""
 
 UNCOUNTED = f"folders that cannot be counted: more than {MOST_LEVELS} in each other, or closed to the worker"
 
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the host and where the program sees it. What is writable is handed to the program's user.
+    """A file or folder of the host and its place for the program. Writable ones are handed to the program's user.
 
-    `is_machines`: it is none of ours, but what the policy lets tools have. Then its owner stays, and no link on the way is followed.
-    `is_handed_over`: it becomes the program's user's with all in it, although the program cannot write to it: sockets.
+    `is_machines`: a path of the machine that the policy grants. Its owner stays, and links on the way are not followed.
+    `is_handed_over`: handed to the program's user with its content, although it is mounted read-only: sockets.
     """
 
     source: Path
@@ -36,11 +40,11 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What a program sees: the system, a private /tmp, these mounts, this environment, and nothing else. It has no network.
+    """What a program sees: the system, a private /tmp, these mounts and variables, and nothing else. It has no network.
 
-    `name` is unique on this host and fit for a cgroup and a container: lower case letters, digits, `-`. `folder` is the working
-    directory, as the program sees it. Of `limits` all are set. `ports` are those of the loopback that the program needs, which matters
-    where it has none of its own.
+    `name` is unique on this host and valid for a cgroup and a container: lower case letters, digits, `-`. `folder` is the working
+    directory, as the program sees it. All `limits` are set. `ports` are the loopback ports that the program needs, for levels without
+    a loopback of their own.
     """
 
     name: str
@@ -53,10 +57,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Which of its limits a run came to, as far as that is seen from outside.
+    """The limits that a run reached, as seen from outside.
 
-    `disk_hidden`: some of its folders could not be counted, which counts as a full disk too. `was_set_up`: False where the sandbox ended
-    by itself before the program was executed, which then did nothing. What a program writes or how it ends does not change it.
+    `disk_hidden`: some folders could not be counted; `disk_full` is set too. `was_set_up`: False if the sandbox failed before it
+    executed the program. The program itself cannot influence this field.
     """
 
     out_of_memory: bool = False
@@ -67,7 +71,7 @@ class Ending:
 
     @property
     def beyond(self) -> str:
-        """Which limit the run exceeded, as the predicate of a sentence; "" where it exceeded none. The first is the cause of the others."""
+        """The exceeded limit as the predicate of a sentence, or "". If there are several, the first caused the others."""
         said = {
             "took more memory than it may": self.out_of_memory,
             f"has {UNCOUNTED}": self.disk_hidden,
@@ -78,9 +82,9 @@ class Ending:
 
 
 class Prepared(Protocol):
-    """A run that is ready to be launched as `argv` with `environment`; `begin` is called at most once, `end` exactly once.
+    """A run ready to be launched as `argv` with `environment`. `begin` is called at most once, `end` exactly once.
 
-    `ends_with_us`: the kernel ends it together with the thread that launched it.
+    `ends_with_us`: the kernel ends it with the thread that launched it.
     """
 
     argv: Sequence[str]
@@ -89,20 +93,20 @@ class Prepared(Protocol):
     pass_fds: Sequence[int]
 
     async def begin(self, pid: int) -> None:
-        """The launched process has this pid: put it under its limits and let it go. Raises OSError when that cannot be done."""
+        """Put the launched process under its limits and let it run. Raises OSError if that fails."""
         ...
 
     def terminate(self) -> None:
-        """Ask the payload to end, as SIGTERM does. What has ended needs no asking."""
+        """Ask the payload to end, like SIGTERM. An ended payload is no error."""
         ...
 
     async def end(self) -> Ending:
-        """The launched process has ended, or never started: end and remove all that is left of the run."""
+        """Called once the process has ended, or did not start: end and remove all remains of the run."""
         ...
 
 
 class Level(Protocol):
-    """One way to keep a program apart. Without a network of its own what a program listens on is on the machine's loopback."""
+    """A way to isolate programs. Without its own network, programs listen on the machine's loopback."""
 
     level: SandboxLevel
     has_own_network: bool
@@ -112,17 +116,17 @@ class Level(Protocol):
         ...
 
     def differences(self) -> tuple[Difference, ...]:
-        """What this level cannot do on this machine, whatever the run."""
+        """What this level cannot enforce on this machine, for any run."""
         ...
 
     async def sweep(self) -> tuple[str, ...]:
-        """Remove what runs of dead workers left; their names."""
+        """Remove the remains of dead workers' runs; returns their names."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The box and its command with the way out in them. `refusals` are those so far, as `host:port: reason`."""
+    """A box and command with network access added. `refusals` returns those so far, as `host:port: reason`."""
 
     box: Box
     argv: Sequence[str]
@@ -130,7 +134,7 @@ class Opened:
 
 
 Network: TypeAlias = Callable[[Box, Sequence[str], Sequence[str]], AbstractAsyncContextManager[Opened]]
-"""Of a box, its command, and the patterns of hosts it may reach; it is open while the block lasts."""
+"""Opens network access for a box, its command, and patterns of allowed hosts; it stays open during the block."""
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Work that is cancelled once, however often its waiters are: its clean-up is not interrupted."""
+"""Work that is cancelled at most once, so that its clean-up is not interrupted."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,13 +10,13 @@ T = TypeVar("T")
 
 
 async def cancelled_once(work: Coroutine[None, None, T]) -> T:
-    """The outcome of the work. A cancellation, however often repeated, waits for the clean-up of the work."""
+    """Run the work. A cancellation, even if repeated, cancels it once and waits for its clean-up."""
     task = asyncio.create_task(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.cancel()
         await ended(task)
-        # After a cancellation no one reads its failure, and asyncio would complain.
+        # Read the failure, as asyncio warns about unread ones.
         _ = task.cancelled() or task.exception()
         raise

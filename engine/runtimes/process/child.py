@@ -1,6 +1,6 @@
-"""A child process that gets the descriptors it is given and no other, and of whose end the event loop hears.
+"""A child process that inherits only the given descriptors, and whose end the event loop notices.
 
-asyncio's own would do, but not on uvloop: there children inherit whatever is inheritable, and copies of their streams besides.
+asyncio's own subprocesses do not suffice on uvloop: its children inherit all inheritable descriptors, and copies of their streams.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ _FOR_THE_GROUP = 0o002
 
 
 class Child:
-    """One that leads a session of its own. `returncode` is None until it has ended, negative for a signal."""
+    """A child that leads its own session. `returncode` is None while it runs, and negative for a signal."""
 
     def __init__(
         self, argv: Sequence[str], folder: Path, environment: Mapping[str, str], streams: tuple[int, int, int], pass_fds: Sequence[int]
@@ -29,7 +29,7 @@ class Child:
             stderr=stderr,
             pass_fds=pass_fds,
             start_new_session=True,
-            # Tools that are users of their own share a group, and by it the folders of the machine that several may write.
+            # Tools with users of their own share a group, so that several can write to a granted folder.
             umask=_FOR_THE_GROUP if os.geteuid() == 0 else -1,
         )
         self.pid = self._process.pid
@@ -41,17 +41,17 @@ class Child:
             self._process.kill()
             self._process.wait()
             raise
-        self._loop.add_reader(self._handle, self._bury)
+        self._loop.add_reader(self._handle, self._reap)
 
     @property
     def returncode(self) -> int | None:
         return self._process.returncode
 
     async def wait(self) -> int:
-        # Others wait too, and go on when one of them is cancelled.
+        # A cancelled waiter must not affect the others.
         return await asyncio.shield(self._ended)
 
-    def _bury(self) -> None:
+    def _reap(self) -> None:
         code = self._process.poll()
         if code is not None:
             self._loop.remove_reader(self._handle)

@@ -1,4 +1,4 @@
-"""One at a time, over all processes of this machine."""
+"""A file lock among all processes of this machine."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -12,7 +12,7 @@ _LOOK_S = 0.05
 
 @asynccontextmanager
 async def locked(path: Path) -> AsyncGenerator[None, None]:
-    """Hold a file lock against other tasks and other processes, without a thread that waits."""
+    """Hold a file lock against other tasks and processes, without blocking a thread."""
     lock = FileLock(path, thread_local=False)
     while True:
         try:

@@ -1,5 +1,6 @@
-"""Ends process groups when this process dies, even by `kill -9`: one small child that watches a pipe."""
+"""Ends process groups if this process dies, even by `kill -9`: a small child process watches a pipe."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,10 @@ _CLOSE_S = 10.0
 
 
 class Guardian:
-    """One per worker process. Knows nothing of tools: any process group may be watched.
+    """One per worker process. Watches any process groups.
 
-    With an `owner` it also ends processes that left their group (a daemon) but still carry the owner's mark in their environment.
-    Its child lives in its own session, so that a Ctrl-C in the terminal does not reach it.
+    With an `owner` it also ends processes that left their group (daemons) but still have the owner's mark in their environment.
+    Its child has its own session, so that a Ctrl-C in the terminal does not reach it.
     """
 
     def __init__(self, owner: Owner | None = None) -> None:
@@ -33,7 +34,7 @@ class Guardian:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, while there is one."""
+        """The child's process id, while it runs."""
         return self._child.pid if self._child else None
 
     def start(self) -> None:
@@ -54,31 +55,27 @@ class Guardian:
             self._send(f"add {pgid}")
 
     def watch(self, pgid: int) -> None:
-        """From now on this process group ends with us. Raises RuntimeError when the guardian was not started."""
+        """From now on this process group ends with us. Raises RuntimeError if the guardian was not started."""
         self._groups.add(pgid)
         self._tell(f"add {pgid}")
 
     def release(self, pgid: int) -> None:
-        """The group has ended: its number may soon be another process's."""
+        """Stop watching an ended group: its number may soon belong to another process."""
         self._groups.discard(pgid)
         if self._child is not None:
             self._tell(f"remove {pgid}")
 
     def close(self) -> None:
-        """End the child, and with it every group that is still watched."""
-        child, self._child = self._child, None
+        """End the child, which ends every group that is still watched."""
         self._groups.clear()
-        if child is None:
-            return
-        _close_pipe(child)
-        child.wait(_CLOSE_S)
+        self._end_child()
 
     def _tell(self, line: str) -> None:
         try:
             self._send(line)
         except BrokenPipeError:
-            # The guardian itself was ended: a new one is told everything anew.
-            self._bury()
+            # The guardian's child itself was killed: a new one gets all groups.
+            self._end_child()
             self.start()
 
     def _send(self, line: str) -> None:
@@ -87,16 +84,9 @@ class Guardian:
         self._child.stdin.write(line.encode() + b"\n")
         self._child.stdin.flush()
 
-    def _bury(self) -> None:
-        dead, self._child = self._child, None
-        if dead is not None:
-            _close_pipe(dead)
-            dead.wait(_CLOSE_S)
-
-
-def _close_pipe(child: subprocess.Popen[bytes]) -> None:
-    if child.stdin is not None:
-        try:
-            child.stdin.close()
-        except BrokenPipeError:
-            return
+    def _end_child(self) -> None:
+        child, self._child = self._child, None
+        if child is not None and child.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                child.stdin.close()
+            child.wait(_CLOSE_S)

@@ -1,7 +1,6 @@
-"""Ends process groups when the process that started this one is gone; runs as `python -I -S guardian_child.py [NAME=MARK]`.
+"""Ends process groups once its parent process is gone; runs as `python -I -S guardian_child.py [NAME=MARK]`.
 
-Standard library only. Reads `add <pgid>` and `remove <pgid>` from stdin. The end of stdin means that the process at the
-other end of the pipe has ended.
+Standard library only. Reads `add <pgid>` and `remove <pgid>` from stdin. The end of stdin means that the parent has ended.
 """
 
 import contextlib
@@ -41,7 +40,7 @@ def _watch() -> dict[int, str | None]:
 
 
 def _started(pid: int) -> str | None:
-    """When a process started, in the kernel's ticks; None when it is gone (or where there is no /proc)."""
+    """The start time of a process in the kernel's ticks; None if it is gone (or there is no /proc)."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -49,7 +48,7 @@ def _started(pid: int) -> str | None:
 
 
 def _kill_marked(mark: bytes) -> None:
-    """End what left its process group but still carries the mark; repeat until none is found, as they may fork meanwhile."""
+    """End processes with the mark that left their group; repeat until none is found, as they may fork meanwhile."""
     for _ in range(_ROUNDS):
         found = [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if int(entry.name) != os.getpid() and _carries(entry, mark)]
         for pid in found:

@@ -1,4 +1,4 @@
-"""What a process writes: kept in a file that cannot grow without bound, or in memory, from its beginning, up to a limit."""
+"""The output of a process: in files of limited size (`Output`), or its first bytes in memory (`Capture`)."""
 
 import asyncio
 import contextlib
@@ -11,7 +11,7 @@ _CHUNK = 64 * 1024
 
 
 class Stream:
-    """One stream of a child, read by the event loop as it comes; a loop that does not turn makes the child wait."""
+    """One stream of a child, read by the event loop as data arrives. A blocked loop makes the child wait."""
 
     def __init__(self) -> None:
         self._total = 0
@@ -23,20 +23,20 @@ class Stream:
         self._loop.add_reader(self._read_end, self._drain)
 
     def close_write_end(self) -> None:
-        """To be called once the child has it: otherwise the stream never ends."""
+        """Call this once the child has it: otherwise the stream never ends."""
         if self.write_end >= 0:
             os.close(self.write_end)
             self.write_end = -1
 
     async def finish(self, patience_s: float) -> None:
-        """Wait until all writers have ended, at most `patience_s` seconds, and close."""
+        """Wait until all writers have ended, for at most `patience_s` seconds, and close."""
         self.close_write_end()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), patience_s)
         self._close()
 
     def tail(self, max_bytes: int = TAIL_BYTES) -> str:
-        """The last of what was written, with a note when there was more."""
+        """The end of the output, with a note if there was more."""
         kept = bytes(self._tail[-max_bytes:])
         note = f"[… {self._total - len(kept)} earlier bytes left out]\n" if self._total > len(kept) else ""
         return note + kept.decode(errors="replace")
@@ -55,7 +55,7 @@ class Stream:
         self._take(chunk)
 
     def add(self, chunk: bytes) -> None:
-        """As if the child had written it. Ignored after closing."""
+        """Add bytes as if the child had written them. Ignored after closing."""
         if not self._ended.is_set():
             self._take(chunk)
 
@@ -76,9 +76,9 @@ class Stream:
 
 
 class Output(Stream):
-    """Drains one stream of a child into `path`. When the file reaches `max_bytes` it becomes `<path>.1` and a new one is begun.
+    """Writes one stream of a child to `path`. When the file reaches `max_bytes` it becomes `<path>.1`, and a new one begins.
 
-    So a stream takes at most twice `max_bytes` of disk, however long and loud the process is.
+    So a stream takes at most twice `max_bytes` of disk.
     """
 
     def __init__(self, path: Path, max_bytes: int) -> None:
@@ -111,9 +111,9 @@ class Output(Stream):
 
 
 class Capture(Stream):
-    """Keeps the first `max_bytes` of a stream in memory. `overflowed` is set when there was more, which is dropped.
+    """Keeps the first `max_bytes` of a stream in memory. `overflowed` is set if there was more, which is dropped.
 
-    `told` is given what is kept as it comes.
+    `told` is called with the kept bytes as they arrive.
     """
 
     def __init__(self, max_bytes: int, told: Callable[[bytes], None] | None = None) -> None:

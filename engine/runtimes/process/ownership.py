@@ -1,4 +1,4 @@
-"""Whose a process is: a mark in the environment that every process we start hands down to all it starts."""
+"""The owner of a process: a mark in its environment, which its children inherit."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _SAME_START_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A worker process of a state directory. `created` is the worker's start, in seconds since 1970."""
+    """A worker process of a state directory. `created` is its start, in seconds since 1970."""
 
     state: str
     pid: int
@@ -30,7 +30,7 @@ class Owner:
 
     @classmethod
     def read(cls, mark: str) -> Self | None:
-        """The owner that a mark names; None when it is not one of our marks."""
+        """The owner named by a mark; None if the mark is not ours."""
         state, _, rest = mark.partition(":")
         pid, _, created = rest.partition(":")
         try:
@@ -44,11 +44,11 @@ class Owner:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a child's environment must hold to be found again."""
+        """The variable by which a child is found again."""
         return {MARK: self.mark}
 
     def is_alive(self) -> bool:
-        """Whether that worker still runs, and not another process with its pid."""
+        """Whether that worker still runs, rather than another process with its pid."""
         try:
             worker = psutil.Process(self.pid)
             return worker.status() != psutil.STATUS_ZOMBIE and abs(worker.create_time() - self.created) < _SAME_START_S

@@ -1,4 +1,4 @@
-"""Children in their own process group, that end with this process and leave an account of their run."""
+"""Children in their own process group, which end with this process and leave a log of their run."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ _DRAIN_S = 2.0
 
 
 def exit_text(code: int) -> str:
-    """How an exit code reads: `exited with code 1`, `ended by SIGKILL (exit code -9)`."""
+    """An exit code in words: `exited with code 1`, `ended by SIGKILL (exit code -9)`."""
     if code >= 0:
         return f"exited with code {code}"
     try:
@@ -35,9 +35,9 @@ def exit_text(code: int) -> str:
 
 
 class Process:
-    """One launched child and the group it leads. Its account `last_run.log` is written when it ends, by itself or stopped.
+    """One launched child and the group it leads. The log `last_run.log` is written when it ends, by itself or stopped.
 
-    `ending` is what the sandbox it ran in says once it has ended.
+    `ending` is set by its sandbox once it has ended.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Process:
         self._reaper: asyncio.Task[int] | None = None
 
     def guard(self, guardian: Guardian) -> None:
-        """From now on what is left of the group is ended when its leader ends."""
+        """From now on the rest of the group is ended when its leader ends."""
         guardian.watch(self.pid)
         self._reaper = asyncio.create_task(self._reap(guardian), name=f"reap {self.pid}")
 
@@ -65,18 +65,18 @@ class Process:
         return self._child.returncode is not None
 
     async def wait(self) -> int:
-        """Wait until it and its whole group have ended and its account is written; its exit code, negative for a signal."""
+        """Wait until the whole group has ended and the log is written; returns the exit code, negative for a signal."""
         if self._reaper is None:
             raise RuntimeError("The process is not guarded yet.")
         # A cancelled waiter must not stop the reaping.
         return await asyncio.shield(self._reaper)
 
     async def exited(self) -> None:
-        """Wait until the child itself has ended; what it started and its account may take a moment more."""
+        """Wait until the child itself has ended; the rest of its group and the log may take a moment longer."""
         await self._child.wait()
 
     async def stop(self, grace_s: float) -> int:
-        """SIGTERM to the group, `grace_s` seconds, SIGKILL. Stopping what has ended is no error."""
+        """SIGTERM to the group, then SIGKILL after `grace_s` seconds. Stopping an ended process is no error."""
         if not self.has_ended:
             if self._prepared is None:
                 _signal_group(self.pid, signal.SIGTERM)
@@ -95,15 +95,15 @@ class Process:
 
     async def _reap(self, guardian: Guardian) -> int:
         code = await self._child.wait()
-        # Also what has left the group (a daemon in a session of its own): it still carries the mark of this run. A sandbox that ended by
-        # itself has taken all that was in it along; looking through all processes would take longer than many a script.
+        # This also finds processes that left the group (daemons) by the run's mark. A sandbox that ended by itself has ended all its
+        # processes; searching all processes of the machine would take longer than many scripts.
         if self._prepared is None or code < 0:
             await asyncio.to_thread(end_run, self.pid, RUN_MARK, self._run)
         guardian.release(self.pid)
         if self._prepared is not None:
-            with contextlib.suppress(OSError):  # the sweep at the next start finds what cannot be removed now
+            with contextlib.suppress(OSError):  # the sweep at the next start removes the rest
                 ending = await self._prepared.end()
-                # A sandbox that a signal ended had no time to say how far it had come.
+                # A sandbox ended by a signal had no time to report that it was set up.
                 self.ending = ending if code >= 0 else replace(ending, was_set_up=True)
         await asyncio.gather(self.stdout.finish(_DRAIN_S), self.stderr.finish(_DRAIN_S))
         self._write_account(code)
@@ -121,12 +121,12 @@ class Process:
         ]
         account = self._logs / "last_run.log"
         with contextlib.suppress(OSError):  # a full disk, or the state directory is gone
-            account.unlink(missing_ok=True)  # file systems wait for the disk when a file that was emptied is closed
+            account.unlink(missing_ok=True)  # file systems wait for the disk when a truncated file is closed
             account.write_text("\n".join(parts), encoding="utf-8")
 
 
 def came_to(process: Process) -> str:
-    """Which of its limits it came to, or that it never ran, as a half sentence."""
+    """The limits that the process reached, or that it never ran, in parentheses; empty if neither."""
     ending = process.ending
     said = {
         "its sandbox could not be set up": not ending.was_set_up,
@@ -140,10 +140,10 @@ def came_to(process: Process) -> str:
 
 
 class Launcher:
-    """Starts children with `environment` and nothing else of ours. Use it on the event loop of the main thread.
+    """Starts children with `environment` and no other variables of ours. Use it on the main thread's event loop.
 
-    `setpriv` (util-linux) makes the kernel end the child when the thread that launched it ends, which covers even the moment before
-    the guardian knows of it; without it the guardian alone does.
+    `setpriv` (util-linux) makes the kernel end the child with the thread that launched it, even before the guardian knows the child;
+    without it only the guardian does.
     """
 
     def __init__(self, owner: Owner, guardian: Guardian, environment: Mapping[str, str], setpriv: str | None = None) -> None:
@@ -160,9 +160,9 @@ class Launcher:
         environment: Mapping[str, str],
         stdio: int | None = None,
     ) -> Process:
-        """Start `argv` in `folder`, its output going to `stdout.log` and `stderr.log` in `logs`. Raises OSError.
+        """Start `argv` in `folder`, with output to `stdout.log` and `stderr.log` in `logs`. Raises OSError.
 
-        `stdio` is a connected socket that is its stdin and stdout instead; it may be closed afterwards.
+        `stdio` is a connected socket for its stdin and stdout instead; it may be closed afterwards.
         """
         ends = None if stdio is None else (stdio, stdio)
         run = _Plan(self._ending_with_us(argv), argv, folder, {**self._environment, **environment}, stdio=ends)
@@ -178,10 +178,10 @@ class Launcher:
         stdio: tuple[int, int] | None = None,
         streams: tuple[Stream, Stream] | None = None,
     ) -> Process:
-        """Start what a level of the sandbox made of `argv`. However it ends, the run's remains are removed. Raises OSError.
+        """Start a run that a sandbox level prepared for `argv`. However it ends, its remains are removed. Raises OSError.
 
-        `stdin` is what the payload can read there; its stdout and stderr go to `streams`, or to files in `logs`. `stdio` are descriptors
-        that are its stdin and stdout instead, and may be closed afterwards; the stream of its stdout is then for us to write to.
+        `stdin` is the payload's input; stdout and stderr go to `streams`, or to files in `logs`. `stdio` are descriptors for its stdin
+        and stdout instead, and may be closed afterwards; the caller then adds to the stdout stream itself.
         """
         command = prepared.argv if prepared.ends_with_us else self._ending_with_us(prepared.argv)
         plan = _Plan(command, argv, Path("/"), prepared.environment, prepared, stdin, stdio)
@@ -231,7 +231,7 @@ class Launcher:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """`command` is what is executed, `argv` what the account says was."""
+    """`command` is executed; `argv` is what the log shows."""
 
     command: Sequence[str]
     argv: Sequence[str]
@@ -242,13 +242,13 @@ class _Plan:
     stdio: tuple[int, int] | None = None
 
     def ends(self, stdin: int | None, stdout: int) -> tuple[int, int]:
-        """Its stdin and stdout."""
+        """The child's stdin and stdout."""
         if self.stdio is not None:
             return self.stdio
         return subprocess.DEVNULL if stdin is None else stdin, stdout
 
     def open_stdin(self) -> int | None:
-        """A descriptor to read it from. It is a file in memory, as a pipe would need a writer. Raises OSError."""
+        """A descriptor of the input: a file in memory, as a pipe would need a writer. Raises OSError."""
         if self.stdin is None:
             return None
         fd = os.memfd_create("stdin", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)

@@ -1,7 +1,7 @@
-"""Ends orphans: processes that carry our mark and whose worker is gone.
+"""Ends orphans: processes with our mark whose worker is gone.
 
-Looking for the mark is surer than remembering process ids: it also finds what tools started themselves, and a stranger that got a
-remembered id never carries it. What clears its environment *and* leaves its process group is not found.
+A mark is more reliable than remembered process ids: it also finds the tools' own children, and never an unrelated process that reuses
+an id. A process that clears its environment *and* leaves its group is not found.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _LOOK_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A process that was ended, and the worker that had started it."""
+    """An ended process, and the worker that had started it."""
 
     pid: int
     name: str
@@ -30,9 +30,9 @@ class Swept:
 
 
 async def sweep(state: Path) -> tuple[Swept, ...]:
-    """End all that dead workers of this state directory left, by SIGKILL. Processes of living workers are left alone.
+    """End all processes of dead workers of this state directory, by SIGKILL. Those of living workers stay.
 
-    To be called at start-up, once the state directory is locked.
+    Call this at start-up, once the state directory is locked.
     """
     return await asyncio.to_thread(_sweep, Owner.state_of(state))
 
@@ -53,7 +53,7 @@ def _sweep(state: str) -> tuple[Swept, ...]:
 
 
 def end_run(pgid: int, name: str, mark: str) -> None:
-    """End what is left of a process group, and all whose environment says that `name` is `mark`; wait until they are gone."""
+    """End the rest of a process group, and all processes whose variable `name` is `mark`; wait until they are gone."""
     for _ in range(_ROUNDS):
         found = [process for process in psutil.process_iter() if _lives_in(process, pgid) or _variable(process, name) == mark]
         if not found:
@@ -71,7 +71,7 @@ def _orphan_of(process: psutil.Process, state: str) -> Owner | None:
 
 
 def _variable(process: psutil.Process, name: str) -> str | None:
-    # A process that has gone, is not ours to look at, or is a zombie is none of those we look for.
+    # A process that is gone, inaccessible, or a zombie does not match.
     with contextlib.suppress(psutil.Error, OSError):
         return process.environ().get(name)
     return None

@@ -1,1 +1,1 @@
-"""Keeps programs apart from the machine, from us and from one another."""
+"""The sandbox: isolates programs from the machine, from the service and from one another."""

@@ -1,4 +1,4 @@
-"""Hands the program in a sandbox the socket it serves on, so that it needs no folder of the host it could write to."""
+"""Hands the program in a sandbox its listening socket, so that it needs no writable folder of the host."""
 
 import asyncio
 import contextlib
@@ -10,14 +10,14 @@ import structlog
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _BACKLOG = 1024
-"""Callers wait here while the program's own queue is full. Who finds no place is refused."""
+"""Callers wait in this queue while the program's own is full. Further ones are refused."""
 _MOST = 64
-"""Sockets that are handed over and not taken count against our limit: a program that keeps asking gets no more."""
+"""Sockets handed over but not received count against our limit, so a program gets no more than these."""
 _AGAIN_S = 1.0
 
 
 class Door:
-    """Each connection to `listening`, a unix socket, gets a socket that listens at `tool`; the previous one becomes useless."""
+    """Each connection to the unix socket `listening` gets a new socket that listens at `tool`, which replaces the previous one."""
 
     def __init__(self, listening: socket.socket, tool: Path) -> None:
         self._listening, self._tool = listening, tool
@@ -26,7 +26,7 @@ class Door:
 
     def start(self) -> None:
         self._listening.setblocking(False)
-        # A task that accepts would leave a connection open if it was cancelled in that moment.
+        # A task that accepts would leak a connection if cancelled at that moment.
         asyncio.get_running_loop().add_reader(self._listening, self._answer)
 
     def close(self) -> None:
@@ -45,7 +45,7 @@ class Door:
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
         except OSError as error:
-            # All our descriptors may be taken, for a moment.
+            # All our descriptors may be in use for a moment.
             _log.warning("door_not_opened", tool=str(self._tool), reason=str(error))
             self._pause()
             self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self.start)

@@ -1,11 +1,10 @@
-"""What gives a sandbox its way out, to allowed hosts, and its way in, to the server it runs: sockets in a folder of the run."""
+"""Network access of a sandbox, by sockets in a folder of the run: out to allowed hosts, and in to the server it runs."""
 
 import contextlib
 import py_compile
 import resource
 import socket
 import ssl
-import sys
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from engine.network.addresses import Resolve, resolve
 from engine.network.ports import LOOPBACK, free_port
 from engine.network.proxy import Proxy, ProxyLimits, Room
 from engine.network.proxy_rules import Asked, Asks, Rules
-from engine.runtimes.process.box import Box, Mount
+from engine.runtimes.process.box import PYTHON, Box, Mount
 from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
@@ -29,21 +28,21 @@ _CERTIFICATES = Path("/run/certificates.pem")
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT")
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+
 _OWN = ("localhost", "127.0.0.1", "::1")
-"""Names of a program's own loopback."""
+"""Names of the program's own loopback."""
 _MOST_AT_ONCE = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a run needs. `hosts` are patterns; those of `private_hosts` may be at addresses that are not public.
+    """The network access that a run needs. `hosts` are patterns; `private_hosts` may have addresses that are not public.
 
-    `port`: the program serves on this port of its loopback; `others`: on these too, perhaps. `lasting`: the sandbox outlives this
-    worker, which finds it again under the same name; then `Egress.forget` removes what is left. `python`: the interpreter, when the
-    sandbox has not ours but another one, of 3.10 or newer. `is_apart`: it has a loopback and a file system of its own; without them
-    (the level `rlimits`) the host's are used, and nothing keeps the program from going around the proxy. `observed`: it has a proxy
-    although no host is allowed, so that what it asks for is known. `identity`: the user that it is, if not that of all others.
+    `port`: the port that the program serves on its loopback; `others`: further ports that it may serve. `lasting`: the sandbox outlives
+    this worker, and a later one finds it by the same name; `Egress.forget` removes its folder. `python`: the sandbox's interpreter, if
+    not ours; 3.10 or newer. `is_apart`: the sandbox has its own loopback and file system; otherwise (level `rlimits`) those of the host
+    are used, and the program can bypass the proxy. `observed`: open a proxy even if no host is allowed, to record requests.
+    `identity`: the run's own user, if it has one.
     """
 
     hosts: Sequence[str] = ()
@@ -64,10 +63,10 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class SandboxNetwork:
-    """What of it goes into the Box. `endpoint` is where the served port is reached from here, `unix:/path`; empty without one.
+    """The opened network access, to be added to the Box. `endpoint` (`unix:/path`) leads to the served port; empty without one.
     `others` are the sockets of the other ports.
 
-    `asks` grows while the run lasts. `ports` are those of the loopback that the program needs.
+    `asks` grows during the run. `ports` are the loopback ports that the program needs.
     """
 
     mounts: tuple[Mount, ...] = ()
@@ -79,18 +78,18 @@ class SandboxNetwork:
     ports: tuple[int, ...] = ()
 
     def argv(self, program: Sequence[str]) -> list[str]:
-        """The program behind our own, which forwards."""
+        """The command line of the program, run by our forwarder."""
         return [*self.prefix, *program]
 
     def around(self, box: Box) -> Box:
-        """The same box, with the way out in it."""
+        """The box with the network access added."""
         return replace(box, mounts=(*box.mounts, *self.mounts), environment={**box.environment, **self.environment}, ports=self.ports)
 
 
 class Egress:
-    """One per worker. `private_hosts` are those of the policy.
+    """Opens network access for sandboxes; one per worker. `private_hosts` are those of the policy.
 
-    Raises OSError when there is no place for sockets.
+    Raises OSError if there is no path for sockets.
     """
 
     def __init__(
@@ -110,7 +109,7 @@ class Egress:
 
     @contextlib.asynccontextmanager
     async def open(self, name: str, opening: Opening) -> AsyncGenerator[SandboxNetwork]:
-        """`name` is that of the run. Without hosts and port nothing is opened. Raises OSError."""
+        """Open the network access of the run `name`. Without hosts and ports nothing is opened. Raises OSError."""
         if not opening.has_proxy and opening.port is None and not opening.others:
             yield SandboxNetwork()
             return
@@ -123,22 +122,22 @@ class Egress:
                 if opening.port is not None:
                     self._open_door(folder.box / _DOOR, folder.tool, opening, stack)
                 for port in opening.others:
-                    self._open_door(folder.box / _door_of(port), _other(folder, port), opening, stack)
+                    self._open_door(folder.box / _socket_of(port), folder.path / _socket_of(port), opening, stack)
                 yield self._way(folder, opening, asks)
         finally:
             if not opening.lasting:
                 folder.remove()
 
     def forget(self, name: str) -> None:
-        """A lasting sandbox of this name is gone. May be repeated."""
+        """Remove the folder of a lasting sandbox that is gone. Idempotent."""
         self._folders.make(name).remove()
 
     def sweep(self, keep: Collection[str] = ()) -> tuple[str, ...]:
-        """To be called at start-up, once the state directory is locked: what dead workers left, but for the lasting runs named."""
+        """Remove leftovers of dead workers, except those of the runs in `keep`. Call it at start-up, with the state directory locked."""
         return self._folders.sweep(keep)
 
     def close(self) -> None:
-        """To be called when all that is not lasting has ended."""
+        """Call this once all runs have ended, except lasting ones."""
         self._folders.close()
 
     async def _open_proxy(self, folder: SocketFolder, opening: Opening, asks: Asks, stack: contextlib.AsyncExitStack) -> None:
@@ -165,11 +164,17 @@ class Egress:
         return bound
 
     def _way(self, folder: SocketFolder, opening: Opening, asks: Asks) -> SandboxNetwork:
-        # What is compiled is for our own interpreter alone.
+        # The compiled program suits our own interpreter only.
         program = self._program() if opening.python is None else _SOURCE
-        view = _View(opening.is_apart)
-        sockets = view.of(folder.box, _SEEN, is_handed_over=True)
-        prefix = [opening.python or _PYTHON, "-I", "-S", str(view.of(program, Path("/run", program.name)))]
+        mounts: list[Mount] = []
+
+        def seen(source: Path, target: Path, *, is_handed_over: bool = False) -> Path:
+            """Mount the source; returns where the program sees it."""
+            mounts.append(Mount(source, target if opening.is_apart else source, is_handed_over=is_handed_over))
+            return mounts[-1].target
+
+        sockets = seen(folder.box, _SEEN, is_handed_over=True)
+        prefix = [opening.python or PYTHON, "-I", "-S", str(seen(program, Path("/run", program.name)))]
         environment: dict[str, str] = {}
         ports: list[int] = []
         if opening.has_proxy:
@@ -178,18 +183,18 @@ class Egress:
             prefix += ["--proxy", str(port), str(sockets / _PROXY)]
             environment |= _proxy_variables(port, opening.private_hosts)
             if self._certificates is not None:
-                environment |= dict.fromkeys(_CERTIFICATE_VARIABLES, str(view.of(self._certificates, _CERTIFICATES)))
+                environment |= dict.fromkeys(_CERTIFICATE_VARIABLES, str(seen(self._certificates, _CERTIFICATES)))
         if opening.port is not None:
             ports.append(opening.port)
             prefix += ["--serve", str(sockets / _DOOR), str(opening.port)]
         for port in opening.others:
-            prefix += ["--serve", str(sockets / _door_of(port)), str(port)]
+            prefix += ["--serve", str(sockets / _socket_of(port)), str(port)]
         endpoint = f"unix:{folder.tool}" if opening.port is not None else ""
-        others = {port: _other(folder, port) for port in opening.others}
-        return SandboxNetwork(tuple(view.mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
+        others = {port: folder.path / _socket_of(port) for port in opening.others}
+        return SandboxNetwork(tuple(mounts), environment, (*prefix, "--"), endpoint, others, asks, tuple(ports))
 
     def _program(self) -> Path:
-        """Compiled once: as text, Python would do it for every run."""
+        """The forwarder, compiled once: otherwise Python would compile it at each run."""
         if self._compiled is None or not self._compiled.is_file():
             self._compiled = self._folders.root / "inside.pyc"
             py_compile.compile(str(_SOURCE), str(self._compiled), doraise=True)
@@ -197,31 +202,14 @@ class Egress:
         return self._compiled
 
 
-class _View:
-    """How the program sees our files."""
-
-    def __init__(self, is_apart: bool) -> None:
-        self._is_apart = is_apart
-        self.mounts: list[Mount] = []
-
-    def of(self, source: Path, target: Path, *, is_handed_over: bool = False) -> Path:
-        seen = target if self._is_apart else source
-        self.mounts.append(Mount(source, seen, is_handed_over=is_handed_over))
-        return seen
-
-
-def _door_of(port: int) -> str:
+def _socket_of(port: int) -> str:
     return f"{port}.sock"
-
-
-def _other(folder: SocketFolder, port: int) -> Path:
-    return folder.path / f"{port}.sock"
 
 
 def _proxy_variables(port: int, private_hosts: Sequence[str]) -> dict[str, str]:
     address = f"http://{LOOPBACK}:{port}"
     both = {spelling: address for name in _PROXY_VARIABLES for spelling in (name, name.lower())}
-    # Whose index is on this machine's loopback means that one.
+    # A package index on this machine's loopback must be reached through the proxy.
     own = ",".join(name for name in _OWN if not any(host.startswith((name, f"[{name}]")) for host in private_hosts))
     return both | {"NO_PROXY": own, "no_proxy": own, "NODE_USE_ENV_PROXY": "1"}
 
@@ -233,6 +221,6 @@ def _bundle() -> Path | None:
 
 
 def _places() -> int:
-    """A quarter of the files we may open, two for a connection, is for proxies."""
+    """The number of proxied connections: a quarter of our file limit, at two files each."""
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _MOST_AT_ONCE if files == resource.RLIM_INFINITY else min(_MOST_AT_ONCE, files // 8)

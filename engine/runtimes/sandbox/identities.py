@@ -1,4 +1,4 @@
-"""A user of its own for every tool: numbers of a range, each taken by one tool of one service of the machine at a time.
+"""A user for each tool: a number of a range, taken by one tool of one service of the machine at a time.
 
 The kernel counts some things by user, whatever namespaces a program is in: inotify instances, POSIX queues, pending signals. A
 separate user has its own count of each.
@@ -22,7 +22,7 @@ DEFAULT_UIDS = range(60_706, 61_184)
 """Used by neither Debian (policy manual, 9.2.2) nor systemd, and within the 65,536 that a container may have."""
 
 MACHINE = Path("/run/tool-agent/users")
-"""Shared by the services of a machine: one file for each user, locked while it is taken; it says whose it was last."""
+"""Shared by the services of a machine: one file per user, locked while the user is taken; it names the last owner."""
 
 COUNTED_TOGETHER = Difference(
     item="user",
@@ -40,7 +40,7 @@ _MOST_SAID = 4096
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A user that is one tool's. `release` once its run has ended, and left no process."""
+    """A user taken for one tool. Call `release` once its run has ended and left no process."""
 
     identity: Identity
     release: Callable[[], None]
@@ -51,11 +51,11 @@ class _Held:
     identity: Identity
     lock: int
     runs: list[tuple[Path, ...]] = field(default_factory=list[tuple[Path, ...]])
-    """The folders of each."""
+    """The folders of each run."""
 
 
 class Identities:
-    """Of a service that is root. `folder` is shared by all services of the machine; `own` is for where it cannot be had. Raises OSError."""
+    """The users of a service that is root. All services of the machine share `folder`; `own` is the fallback. Raises OSError."""
 
     def __init__(self, uids: range = DEFAULT_UIDS, folder: Path = MACHINE, own: Path | None = None) -> None:
         self.differences: tuple[Difference, ...] = ()
@@ -71,7 +71,7 @@ class Identities:
         self._turn = threading.Lock()
 
     def of(self, box: Box) -> Taken:
-        """A user for a run; what the run may write becomes this user's. Raises LevelUnavailable, OSError."""
+        """Take a user for a run, and hand it the folders that the run may write. Raises LevelUnavailable, OSError."""
         own = [mount.source for mount in box.mounts if mount.writable and not mount.is_machines]
         taken = self.take(*own or (Path("/nonexistent", box.name),))
         try:
@@ -86,10 +86,9 @@ class Identities:
         return taken
 
     def take(self, *own: Path, had: int | None = None) -> Taken:
-        """The user that has these folders; the same each time as long as the first is there, if that can be. Raises as above.
+        """Take the user of these folders; if possible the same each time, while the first folder exists. Raises as above.
 
-        Of runs at the same time those that have a folder in common are one user, as far as that can be. `had` is the user that
-        something that still runs was given.
+        Runs at the same time that share a folder share the user, if possible. `had` is the user of something that still runs.
         """
         with self._turn:
             held = next((self._held[path] for path in own if path in self._held), None) or self._free(own[0], had)
@@ -114,7 +113,7 @@ class Identities:
                 if lock is None:
                     continue
                 before = _said(lock)
-                # Of another one that is not running, something may be left under this number: it is taken when no other is free.
+                # A tool that does not run may have left files under this number: it is taken only if no other is free.
                 if before is None or before == whose or not before.exists() or is_last:
                     return self._given(uid, lock, whose, before)
                 os.close(lock)
@@ -128,7 +127,7 @@ class Identities:
             if before != whose:
                 if before is not None:
                     _take_back(before, uid)
-                # Not emptied first: file systems wait for the disk when such a file is closed.
+                # Not truncated first: file systems wait for the disk when such a file is closed.
                 os.ftruncate(lock, os.pwrite(lock, os.fsencode(whose), 0))
         except OSError:
             os.close(lock)
@@ -136,7 +135,7 @@ class Identities:
         return _Held(Identity(uid, GROUP), lock)
 
     def _order(self, whose: Path, had: int | None) -> Iterator[int]:
-        """First the one that it had, or whose the folder is, then from a place that its name says."""
+        """The order of trying: the user it had, the folder's owner, then all from a position derived from the name."""
         if had is not None and had in self.uids:
             yield had
         with contextlib.suppress(OSError):
@@ -146,7 +145,7 @@ class Identities:
         yield from (self.uids[(start + step) % len(self.uids)] for step in range(len(self.uids)))
 
     def _locked(self, uid: int) -> int | None:
-        """The kernel lets go of it when we die."""
+        """A lock that the kernel releases if the worker dies; None if another holds it."""
         fd = os.open(self._folder / str(uid), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,8 +155,12 @@ class Identities:
         return fd
 
 
+def differences_of(identities: Identities | None) -> tuple[Difference, ...]:
+    return identities.differences if identities else (COUNTED_TOGETHER,)
+
+
 def mapped(uids: range) -> range:
-    """Those of them that this user namespace has; a container need not have all that its machine has."""
+    """The part of `uids` that this user namespace has; a container may have fewer than its machine."""
     for line in _MAP.read_text("ascii").splitlines():
         first, _, count = map(int, line.split())
         inside = range(max(uids.start, first), min(uids.stop, first + count))
@@ -167,7 +170,7 @@ def mapped(uids: range) -> range:
 
 
 def _take_back(folder: Path, uid: int) -> None:
-    """To a user without rights, not to us: files of ours that have a second name are never handed to a tool."""
+    """Hand the folder to a user without rights. Not to us: own_all never hands out our files that have a second name."""
     with contextlib.suppress(FileNotFoundError):
         if folder.lstat().st_uid == uid:
             nobody = PAYLOAD if mapped(range(PAYLOAD.uid, PAYLOAD.uid + 1)) else OURS

@@ -1,4 +1,4 @@
-"""The ordinary user that programs in a sandbox are, when the worker itself is root."""
+"""The ordinary user of sandboxed programs, if the worker is root."""
 
 import os
 import stat
@@ -7,25 +7,24 @@ from pathlib import Path
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DEEPEST = 64
-"""Only a hostile program makes it deeper: the owner of what lies below stays."""
+"""Only hostile programs nest folders deeper; files below keep their owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user and a group of the host, by number. They need no name, and should have nothing else."""
+    """A user and a group of the host, by number. They need no name, and should own nothing else."""
 
     uid: int
     gid: int
 
     def own(self, path: Path) -> None:
-        """Hand over a file or folder, not what is in it. Raises OSError."""
+        """Hand over a file or folder without its content. Raises OSError."""
         os.chown(path, self.uid, self.gid, follow_symlinks=False)
 
     def own_all(self, folder: Path) -> None:
-        """Hand over a folder with what is its owner's in it, unless it is this user's: then so is the rest.
+        """Hand over a folder with all in it that its owner owns, unless it is this user's already.
 
-        Links are not followed, and a file of ours that has another name as well stays ours: a program may have given it this one.
-        Raises OSError.
+        Links are not followed. A file of ours with a second name stays ours: a program may have made that name. Raises OSError.
         """
         status = folder.lstat()
         if status.st_uid == self.uid:
@@ -36,7 +35,7 @@ class Identity:
                 self._own_in(fd, status.st_uid, 0)
             finally:
                 os.close(fd)
-        # Last: after a crash it begins again.
+        # Last: after a crash the next call begins again.
         self.own(folder)
 
     def _own_in(self, folder: int, was: int, depth: int) -> None:
@@ -58,11 +57,11 @@ class Identity:
 OURS = Identity(os.geteuid(), os.getegid())
 
 GROUP = 64_321
-"""Of all tools, whichever user each is: they can write each other's files in folders of the machine that several of them may write."""
+"""The group of all tools' users, by which several tools can write to a granted folder of the machine."""
 
 PAYLOAD = Identity(64_321, GROUP)
-"""Of containers that are made outside of a service. A service takes users of a range (`identities`); once all tools were this one.
-What it has becomes the next user's, whatever it is: so this one gets what is taken back."""
+"""The user of containers made outside of a service. A service takes users from a range (`identities`); formerly all tools had this one.
+Its files become the next user's, so files that are taken back from a user go to it."""
 
 
 def owner_of(folder: Path) -> Identity:

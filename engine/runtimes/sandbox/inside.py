@@ -1,8 +1,8 @@
 """The first process of a sandbox that has network or serves; runs as `python -I -S inside.py [options] -- program …`.
 
 Standard library only, and little of it: `import socket` alone takes longer than the whole rest. Options:
-`--proxy PORT SOCKET` forwards connections to 127.0.0.1:PORT to a unix socket; `--serve DOOR PORT` fetches a listening socket through
-the unix socket DOOR and forwards what comes in there to 127.0.0.1:PORT. Ends as the program does: its exit code, or 128 + signal.
+`--proxy PORT SOCKET` forwards connections from 127.0.0.1:PORT to a unix socket; `--serve DOOR PORT` receives a listening socket
+through the unix socket DOOR and forwards its connections to 127.0.0.1:PORT. Exits with the program's exit code, or 128 + signal.
 """
 
 import _socket
@@ -27,13 +27,13 @@ _DRAIN_S = 1.0
 _CONNECTING = 4
 _AGAIN_S, _SELDOM_S = 0.05, 1.0
 _PART_OF_WAIT = 0.1
-"""A server whose queue is full says nothing, and the kernel would ask it again after a second, two, four: only so many ask it at once,
-every `_AGAIN_S` at first, and every `_SELDOM_S` when it has taken nobody for long. Others wait at the door, in their order; who comes by
-another door, as the program does that asks its proxy, does not wait for it."""
+"""A server with a full queue does not answer, and the kernel would retry after 1, 2, 4 s. So only `_CONNECTING` connections try at once,
+every `_AGAIN_S` at first, and every `_SELDOM_S` once it has accepted none for long. Others wait in the listener's queue, in order.
+Other listeners, such as the proxy's, are not affected."""
 
 _LOOPBACK = "127.0.0.1"
 _GROUP = 64_321
-"""Of all tools (`identity.GROUP`), which share by it the folders of the machine that several may write."""
+"""The group of all tools (`identity.GROUP`), by which several can write to a granted folder of the machine."""
 
 _FOR_THE_GROUP = 0o002
 _PASSED_ON = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> int:
 
 
 class Side:
-    """One end of a connection. `pending` is what was read from the other end and not yet taken here."""
+    """One end of a connection. `pending` holds bytes read from the other end and not yet sent here."""
 
     def __init__(self, socket: _socket.socket) -> None:
         self.socket, self.other = socket, self
@@ -59,7 +59,7 @@ class Side:
         self.mask: int | None = None
 
     def wanted(self) -> int | None:
-        """What to be woken for; None for nothing, not even that the peer has gone: there is no acting on that yet."""
+        """The events to wait for; None for none at all, not even the peer's hang-up, as nothing could be done about it yet."""
         if self.connecting:
             return _WRITE
         is_held = bool(self.other.pending) or self.other.connecting
@@ -69,27 +69,27 @@ class Side:
 
 
 class Listener:
-    """Where connections come in, and where they lead."""
+    """A listening socket, and the target of its connections."""
 
     def __init__(self, socket: _socket.socket, target: tuple[str, int] | str) -> None:
         self.socket, self.target = socket, target
         self.is_paused = False
         self.stuck_since = 0.0
-        """Nobody has got in there since, though somebody asks."""
+        """The target has accepted no connection since, although some wait."""
 
     def again_at(self, asked: float) -> float:
         return asked + min(max((asked - self.stuck_since) * _PART_OF_WAIT, _AGAIN_S), _SELDOM_S)
 
 
 class Forwarder:
-    """Connects listening sockets with where they lead."""
+    """Forwards connections from listening sockets to their targets."""
 
     def __init__(self) -> None:
         self._poll = select.epoll()
         self._listening: dict[int, Listener] = {}
         self._sides: dict[int, Side] = {}
         self._connecting: dict[Side, tuple[Listener, float]] = {}
-        """By which each came, and when it asked last; who waits longest is first."""
+        """The listener of each connecting side, and the time of its last attempt; the longest waiting is first."""
         self._wakeup = -1
         files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most = _MOST if files == resource.RLIM_INFINITY else max(1, min(_MOST, (files - _KEPT_FDS) // 2))
@@ -100,12 +100,12 @@ class Forwarder:
         self._poll.register(socket.fileno(), _READ)
 
     def wake_by(self, fd: int) -> None:
-        """`step` returns when this can be read."""
+        """`step` returns when `fd` is readable."""
         self._wakeup = fd
         self._poll.register(fd, _READ)
 
     def step(self, timeout_s: float | None) -> bool:
-        """Wait for something to do, and do it; False when there was nothing."""
+        """Wait for events and handle them; returns whether there were any."""
         if self._connecting:
             next_s = self._until_next()
             timeout_s = next_s if timeout_s is None else min(timeout_s, next_s)
@@ -115,7 +115,7 @@ class Forwarder:
                 _drain(fd)
             elif fd in self._sides:
                 self._serve(self._sides[fd], event)
-        # Last, as a new connection may get the number of one that has just gone, and must not get its events.
+        # Last: a new connection may reuse the number of one just closed, and must not get its events.
         for fd, _ in events:
             if fd in self._listening:
                 self._accept(self._listening[fd])
@@ -123,7 +123,7 @@ class Forwarder:
         return bool(events)
 
     def finish(self) -> None:
-        """Take no more connections, and hand on what is on its way already."""
+        """Accept no more connections, and forward the bytes that are under way."""
         for fd, listener in self._listening.items():
             if not listener.is_paused:
                 self._poll.unregister(fd)
@@ -139,7 +139,7 @@ class Forwarder:
         try:
             near = Side(_accepted(listener.socket))
         except OSError:
-            return  # the client has gone again
+            return  # the client hung up
         far = Side(_socket_for(listener.target))
         near.other, far.other = far, near
         self._sides[near.socket.fileno()] = near
@@ -219,7 +219,7 @@ class Forwarder:
             self._send(side)
         if event & _READ and not side.read_ended and not side.other.pending:
             self._receive(side)
-        # It has closed both directions, or is broken.
+        # The peer closed both directions, or the connection is broken.
         if event & select.EPOLLERR or (event & select.EPOLLHUP and side.read_ended and not side.other.pending):
             raise OSError(errno.EPIPE, "closed")
 
@@ -244,7 +244,7 @@ class Forwarder:
         self._end_writing(side)
 
     def _end_writing(self, side: Side) -> None:
-        """Once the other end has closed, and all of its data is passed on."""
+        """Close the writing direction once the other end has closed and all its data is forwarded."""
         if side.other.read_ended and not side.pending and not side.write_ended:
             side.write_ended = True
             side.socket.shutdown(_socket.SHUT_WR)
@@ -253,11 +253,11 @@ class Forwarder:
         for one in (side, side.other):
             self._sides.pop(one.socket.fileno(), None)
             self._connecting.pop(one, None)
-            one.socket.close()  # which also takes it out of the epoll
+            one.socket.close()  # this also removes it from the epoll
         self._make_room()
 
     def _make_room(self) -> None:
-        """At most so many at once; others wait in the backlog."""
+        """Pause or resume listeners, so that at most `_most` connections are open; others wait in the backlog."""
         full = len(self._sides) >= 2 * self._most
         for fd, listener in self._listening.items():
             pause = full or self._count_connecting(listener) >= _CONNECTING
@@ -270,7 +270,7 @@ class Forwarder:
 
 
 class Payload:
-    """The program, as our child."""
+    """The program, run as a child."""
 
     def __init__(self, argv: list[str], forwarder: Forwarder) -> None:
         self._argv, self._forwarder = argv, forwarder
@@ -283,7 +283,7 @@ class Payload:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _only_wake_up)
         self._forwarder.wake_by(awake)
-        # Blocked until there is a child to pass them on to.
+        # Blocked until there is a child to forward them to.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
         for number in _PASSED_ON:
             signal.signal(number, self._pass_on)
@@ -307,7 +307,7 @@ class Payload:
             return
 
     def _ended(self) -> int | None:
-        """How the program ended; other processes that were left to us (when we are the first of a container) are buried."""
+        """The program's exit code once it has ended. Also reaps orphans, which the first process of a container inherits."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -321,7 +321,7 @@ class Payload:
 
 
 def _options(arguments: list[str], forwarder: Forwarder) -> list[str]:
-    """Opens what the options ask for; the rest is the program."""
+    """Open the listeners of the options; returns the program's command line."""
     while arguments and arguments[0] != "--":
         option, first, second, *arguments = arguments
         if option == "--proxy":
@@ -338,7 +338,7 @@ def _options(arguments: list[str], forwarder: Forwarder) -> list[str]:
 
 
 def _through(door: str) -> _socket.socket:
-    """The listening socket that is handed to us. Outside it has a path, which this sandbox need not see."""
+    """Receive the listening socket. Its path exists outside only; the sandbox need not see it."""
     with_host = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     with_host.connect(door)
     _, handed, _, _ = with_host.recvmsg(1, _socket.CMSG_SPACE(4))
@@ -363,12 +363,12 @@ def _accepted(listening: _socket.socket) -> _socket.socket:
 
 
 def _descriptor(listening: _socket.socket) -> int:
-    # As `socket.socket.accept` does.
+    # Like `socket.socket.accept`.
     return listening._accept()[0]  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownVariableType] - not in its stub
 
 
 def _environment() -> dict[bytes, bytes]:
-    """Ours as it was given to us: Python may have added to it at its start (PEP 538)."""
+    """Our original environment: Python may have added variables at its start (PEP 538)."""
     fd = os.open("/proc/self/environ", os.O_RDONLY)
     text = b""
     while chunk := os.read(fd, _CHUNK):

@@ -1,11 +1,12 @@
-"""Which hosts packages are installed from, as the installers themselves are set up on this machine: they are asked."""
+"""The hosts that packages are installed from: asks the installers, as they are set up on this machine."""
 
 import asyncio
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import httpx
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -13,7 +14,7 @@ from pydantic import JsonValue, TypeAdapter, ValidationError
 _ASK_S = 60.0
 _TOLD = 500
 _ADDRESS = re.compile(r"""https?://[^\s"'<>]+""")
-# Where files are is only in an index's answers. Any package will do; one of these is nearly everywhere.
+# Only an index's answers name the hosts of files. Any package will do; nearly every index has one of these.
 _LIKELY = ("pip", "setuptools")
 _LIKELY_NPM = "npm"
 _SETTINGS = TypeAdapter(dict[str, JsonValue])
@@ -21,81 +22,73 @@ _REGISTRY = "registry"
 _TOLD_BY_UV = {"UV_DEFAULT_INDEX": "--index-url", "UV_INDEX": "--extra-index-url"}
 
 
+Found: TypeAlias = tuple[tuple[str, ...], Mapping[str, str]]
+"""Patterns for `Opening.hosts`, and variables for an installer that sees no files of this machine. These may hold passwords."""
+
+
 class IndexesUnknown(Exception):
-    """The installer could not say; the message says why."""
+    """The installer could not tell; the message says why."""
 
 
 @dataclass(slots=True)
 class PackageIndexes:
     """`environment` is what the installers may see: HOME for their settings, their own variables, certificates.
 
-    Each is asked once; what could not be said is asked again. Without `npm`, `bun` is asked.
+    Each installer is asked once, and again after a failure. Without `npm`, `bun` is asked.
     """
 
     uv: str
     environment: Mapping[str, str]
     npm: str | None = None
     bun: str | None = None
-    _known: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    _variables: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+    _known: dict[str, Found] = field(default_factory=dict[str, Found])
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def of_python(self) -> tuple[str, ...]:
-        """Patterns for `Opening.hosts`. Raises IndexesUnknown."""
+    async def of(self, language: Literal["python", "javascript"]) -> Found:
+        """Raises IndexesUnknown."""
         async with self._lock:
-            if "python" not in self._known:
-                self._known["python"] = await self._ask_uv()
-            return self._known["python"]
+            if language not in self._known:
+                asked = self._ask_uv() if language == "python" else self._ask_npm(self.npm) if self.npm else self._ask_bun()
+                self._known[language] = await asked
+            return self._known[language]
 
-    def variables_of(self, language: Literal["python", "javascript"]) -> Mapping[str, str]:
-        """What an installer that sees none of this machine's files has to be told, known once its hosts are; may hold passwords."""
-        return self._variables.get(language, {})
-
-    async def of_javascript(self) -> tuple[str, ...]:
-        """Patterns for `Opening.hosts`. Raises IndexesUnknown."""
-        async with self._lock:
-            if "javascript" not in self._known:
-                self._known["javascript"] = await (self._ask_npm(self.npm) if self.npm else self._ask_bun())
-            return self._known["javascript"]
-
-    async def _ask_uv(self) -> tuple[str, ...]:
-        # No package at all: then it only says where it would look, without going there.
+    async def _ask_uv(self) -> Found:
+        # Without any package, uv only prints the indexes and makes no request.
         compiling = (self.uv, "pip", "compile", "--quiet", "--no-header")
         indexes = await self._said((*compiling, "--emit-index-url", "--emit-find-links", "-"))
         told = {name: " ".join(re.findall(rf"(?m)^{option} (\S+)$", indexes)) for name, option in _TOLD_BY_UV.items()}
-        self._variables["python"] = {name: value for name, value in told.items() if value}
+        variables = {name: value for name, value in told.items() if value}
         for package in _LIKELY:
             try:
                 files = await self._said((*compiling, "--no-deps", "--format", "pylock.toml", "-"), package)
             except IndexesUnknown:
                 continue
-            return _hosts(indexes + files)
-        return _hosts(indexes)
+            return _hosts(indexes + files), variables
+        return _hosts(indexes), variables
 
-    async def _ask_npm(self, npm: str) -> tuple[str, ...]:
+    async def _ask_npm(self, npm: str) -> Found:
         try:
             settings = _SETTINGS.validate_json(await self._said((npm, "config", "list", "--json")))
         except ValidationError as error:
             raise IndexesUnknown(f"npm does not list its settings as JSON: {error}") from error
-        # Those of a scope are called `@scope:registry`.
+        # The registry of a scope is named `@scope:registry`.
         registries = {name: str(value) for name, value in settings.items() if name == _REGISTRY or name.endswith(f":{_REGISTRY}")}
-        self._variables["javascript"] = {f"npm_config_{name}": value for name, value in registries.items()}
-        return _hosts(" ".join(registries.values()) + " " + await self._said_or_nothing((npm, "view", _LIKELY_NPM, "dist.tarball")))
+        addresses = [*registries.values()]
+        with contextlib.suppress(IndexesUnknown):
+            addresses.append(await self._said((npm, "view", _LIKELY_NPM, "dist.tarball")))
+        return _hosts(" ".join(addresses)), {f"npm_config_{name}": value for name, value in registries.items()}
 
-    async def _ask_bun(self) -> tuple[str, ...]:
+    async def _ask_bun(self) -> Found:
         if self.bun is None:
             raise IndexesUnknown("Neither npm nor bun is on this machine.")
-        return _hosts(await self._said((self.bun, "info", _LIKELY_NPM, "dist.tarball")))
-
-    async def _said_or_nothing(self, argv: Sequence[str]) -> str:
-        try:
-            return await self._said(argv)
-        except IndexesUnknown:
-            return ""
+        return _hosts(await self._said((self.bun, "info", _LIKELY_NPM, "dist.tarball"))), {}
 
     async def _said(self, argv: Sequence[str], stdin: str = "") -> str:
         pipe = asyncio.subprocess.PIPE
-        process = await _started(argv, self.environment, pipe)
+        try:
+            process = await asyncio.create_subprocess_exec(*argv, env=dict(self.environment), cwd="/", stdin=pipe, stdout=pipe, stderr=pipe)
+        except OSError as error:
+            raise IndexesUnknown(f"{argv[0]} cannot be run: {error}") from error
         try:
             async with asyncio.timeout(_ASK_S):
                 out, err = await process.communicate(stdin.encode())
@@ -111,19 +104,8 @@ class PackageIndexes:
         return out.decode("utf-8", "replace")
 
 
-async def _started(argv: Sequence[str], environment: Mapping[str, str], pipe: int) -> asyncio.subprocess.Process:
-    try:
-        return await asyncio.create_subprocess_exec(*argv, env=dict(environment), cwd="/", stdin=pipe, stdout=pipe, stderr=pipe)
-    except OSError as error:
-        raise IndexesUnknown(f"{argv[0]} cannot be run: {error}") from error
-
-
 def _hosts(text: str) -> tuple[str, ...]:
-    """Of all addresses in it, without what else may stand there, such as a password."""
-    found: dict[str, None] = {}
-    for address in _ADDRESS.findall(text):
-        url = httpx.URL(address)
-        if url.host:
-            # Without a port a pattern means 80 and 443.
-            found[url.netloc.decode("ascii").rpartition("@")[2]] = None
-    return tuple(found)
+    """The hosts of all addresses in the text, without passwords and other parts."""
+    urls = map(httpx.URL, _ADDRESS.findall(text))
+    # Without a port a pattern means 80 and 443.
+    return tuple(dict.fromkeys(url.netloc.decode("ascii").rpartition("@")[2] for url in urls if url.host))

@@ -1,4 +1,4 @@
-"""The sandbox of this host: the strongest level allowed that works here, and what of a tool's wishes it grants."""
+"""The sandbox of this host: its level, and what it grants to tools."""
 
 import asyncio
 import secrets
@@ -19,19 +19,19 @@ _ORDER = tuple(SandboxLevel)
 
 
 class SandboxRefused(Exception):
-    """Nothing may run here: no level that the policy accepts works. The message names each level and what is wrong with it."""
+    """No level that the policy accepts works here, so nothing may run. The message gives the reason for each level."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a tool may have here, and the account of it."""
+    """What a tool may use here, and the account of it."""
 
     enforced: SandboxGrant
     account: SandboxAccount
 
 
 def run_name(tool_id: str) -> str:
-    """A name for one run, unique and fit for a cgroup, a socket and a container."""
+    """A unique name for one run, valid for a cgroup, a socket and a container."""
     return f"{tool_id.replace(':', '-').replace('_', '-')[:40]}-{secrets.token_hex(4)}"
 
 
@@ -44,7 +44,7 @@ class Sandbox:
 
     @classmethod
     async def choose(cls, levels: Sequence[Level], policy: SandboxPolicy, launcher: Launcher, logs: Path) -> "Sandbox":
-        """The first of these that the policy accepts and that is seen to work. Raises SandboxRefused."""
+        """The first level that the policy accepts and that works in a trial. Raises SandboxRefused."""
         failed: list[Difference] = []
         for level in levels:
             if policy.at_least is not None and _ORDER.index(level.level) > _ORDER.index(policy.at_least):
@@ -60,7 +60,7 @@ class Sandbox:
         raise SandboxRefused(f"No sandbox works here, so no tool's code is run ({told or 'none is allowed'}).")
 
     def grant(self, context: SecurityContext) -> Grant:
-        """What a tool with this manifest may have."""
+        """What a tool with this security context may use."""
         asking = context.asked
         enforced, differences = granted(asking, self.policy)
         return Grant(
@@ -70,7 +70,7 @@ class Sandbox:
 
 
 async def probe(level: Level, policy: SandboxPolicy, launcher: Launcher, logs: Path) -> None:
-    """Launch a program once, the way tools will be. Raises LevelUnavailable."""
+    """Launch a program once, the way tools are launched. Raises LevelUnavailable."""
     box = Box(run_name("probe"), Path("/"), policy.defaults, environment={"PATH": "/usr/bin:/bin"})
     try:
         async with asyncio.timeout(_PROBE_S):

@@ -1,4 +1,4 @@
-"""Short-lived folders for unix sockets, where their paths fit into an address (108 bytes with the closing zero)."""
+"""Folders for unix sockets, with paths short enough for an address (108 bytes with the closing zero)."""
 
 import contextlib
 import hashlib
@@ -16,15 +16,15 @@ from engine.runtimes.sandbox.identity import Identity
 _LONGEST = 107
 _BOX = "box"
 _PROMPT_S = 0.2
-"""On the event loop, which must not stand still for what a program may have put there."""
+"""Short, as it runs on the event loop, and a program may have filled the folder."""
 _OWN = 0o700
 _OF = "of.json"
-"""In a folder of the temporary directory: whose it is."""
+"""A file that names the owner of a folder in the temporary directory."""
 _FAR = re.compile(r"tool-agent-[0-9a-f]{16}")
 
 
 class SocketFolder:
-    """`path` is ours alone; `box`, in it, is what the sandbox sees."""
+    """`path` is private; the sandbox sees its subfolder `box`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -32,7 +32,7 @@ class SocketFolder:
 
     @property
     def tool(self) -> Path:
-        """Where the tool is reached."""
+        """The socket that leads to the tool."""
         return self.path / "tool.sock"
 
     def remove(self) -> None:
@@ -40,9 +40,9 @@ class SocketFolder:
 
 
 class SocketFolders:
-    """Under the state directory, or, where that has too long a path, in a folder of the system's temporary one.
+    """Socket folders under the state directory, or, if its path is too long, in the system's temporary directory.
 
-    `identity` is the user that payloads are, when that is not who we are.
+    `identity` is the user of payloads, if not the worker's own.
     """
 
     def __init__(self, state: Path, identity: Identity | None) -> None:
@@ -55,11 +55,11 @@ class SocketFolders:
 
     @property
     def root(self) -> Path:
-        """Made if need be; it is private. Raises OSError."""
+        """The private folder of all socket folders, made if missing. Raises OSError."""
         with contextlib.suppress(FileExistsError):
             self._root.mkdir(mode=_OWN, parents=True)
         status = self._root.lstat()
-        # The temporary directory is shared: another user may have made it first.
+        # The temporary directory is shared: another user may have made the folder first.
         if not self._root.is_dir() or self._root.is_symlink() or status.st_uid != os.geteuid():
             raise OSError(f"{self._root} is not a folder of ours: remove it.")
         self._root.chmod(_OWN)
@@ -68,7 +68,7 @@ class SocketFolders:
         return self._root
 
     def make(self, name: str, identity: Identity | None = None) -> SocketFolder:
-        """The folder of a run of this name, which may be there already. Raises OSError."""
+        """The folder of the run `name`, made if missing. Raises OSError."""
         folder = SocketFolder(self.root / _short(name))
         for path in (folder.path, folder.box):
             path.mkdir(mode=_OWN, exist_ok=True)
@@ -77,16 +77,16 @@ class SocketFolders:
         return folder
 
     def hand_over(self, path: Path, identity: Identity | None = None) -> None:
-        """To this user, or that which payloads are."""
+        """Hand the path to this user, or to the user of payloads."""
         if (user := identity or self._identity) is not None:
             user.own(path)
 
     def sweep(self, keep: Collection[str]) -> tuple[str, ...]:
-        """Remove what is there, but for the runs of these names; the names of the folders that went.
+        """Remove all folders except those of the runs in `keep`. Returns the names of the removed folders.
 
-        With it go the folders of state directories that are no more, whose worker is dead.
+        Also removes the folders of state directories that are gone and whose worker is dead.
         """
-        with contextlib.suppress(PermissionError):  # it may not be ours to list
+        with contextlib.suppress(PermissionError):  # we may lack the permission to list it
             for folder in self._temporary.iterdir():
                 if _FAR.fullmatch(folder.name) and _is_forsaken(folder):
                     discard(folder)
@@ -97,13 +97,13 @@ class SocketFolders:
         return gone
 
     def close(self) -> None:
-        """Remove our folder in the temporary directory, unless a run that outlasts us is reached through it."""
-        with contextlib.suppress(OSError):  # there is none, or it is not ours after all
+        """Remove our folder in the temporary directory, unless a lasting run still uses it."""
+        with contextlib.suppress(OSError):  # it is missing, or not ours
             if self._root.parent == self._temporary and not any(entry.is_dir() for entry in self._root.iterdir()):
                 discard(self._root)
 
     def _sign(self) -> None:
-        """Its name does not say where the state directory is, nor which process uses it."""
+        """Write the state directory and the owner into the folder, as its name does not tell them."""
         text = json.dumps({"state": str(self._state), "owner": Owner.of_this_process(self._state).mark})
         mark = self._root / _OF
         if not mark.is_file() or mark.read_text("utf-8") != text:
@@ -111,8 +111,8 @@ class SocketFolders:
 
 
 def _is_forsaken(folder: Path) -> bool:
-    """False when its owner is not known, or is another user."""
-    # Processes come and go meanwhile, and a killed worker may have written half a mark.
+    """Whether the folder's worker is dead and its state directory gone. False if the owner is unknown or another user."""
+    # Processes may end meanwhile, and a killed worker may have written an incomplete mark.
     with contextlib.suppress(OSError, ValueError, KeyError):
         if folder.is_symlink() or folder.lstat().st_uid != os.geteuid():
             return False

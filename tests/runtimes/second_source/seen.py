@@ -18,8 +18,6 @@ from engine.registry.export import CatalogExport
 from engine.registry.registry import ToolRegistry
 from engine.registry.stored_archives import StoredArchives
 from engine.runtimes import make_runtimes
-from engine.runtimes.conformance import Params, check_runtime
-from engine.runtimes.conformance import Subject as Conforming
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.projects import Projects
 from engine.runtimes.running.dispatch import Dispatch
@@ -29,6 +27,8 @@ from engine.store.routes import RouteTable
 from engine.store.tools import ToolTable
 from tests.api.conftest import House, house, server_patience_s
 from tests.registry.importing import files_of, importer_of, write_catalog
+from tests.runtimes.conformance import Params, check_runtime
+from tests.runtimes.conformance import Subject as Conforming
 from tests.runtimes.conftest import Routes, request_of, silent
 from tests.runtimes.second_source.source import TemplateSource
 from toolagent.cli.permissions import granted

@@ -1,4 +1,4 @@
-"""A script that means harm, in the way its caller says: `{"mode": …}` on stdin."""
+"""A malicious script; its caller chooses the attack by `{"mode": …}` on stdin."""
 # A tool has no settings of ours, and these are the calls that it means.
 # ruff: noqa: TID251, S108, PTH102, PTH211
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def progress(params):
-    """Half a character, as the message of a progress line and as everything else that is text."""
+    """Half a character in a progress message and in all other texts."""
     for line in (r'{"message": "\ud800", "fraction": 0.5}', r'{"message": "a\u0000b", "fraction": 1e999}', '{"message": 5}', "[" * 5000):
         sys.stderr.write(f"::progress:: {line}\n")
     sys.stderr.flush()
@@ -55,7 +55,7 @@ def flood(params):
 
 
 def folders(params):
-    """A folder in a folder in a folder, in all places that can be written, with a file in the deepest."""
+    """Deeply nested folders in all writable places, with a file in the deepest."""
     name = "d" * params.get("name", 1)
     # The home of a script may be its /tmp.
     for place in {os.path.realpath(os.environ.get(name, "/tmp")) for name in ("TOOL_AGENT_OUTPUT_DIR", "HOME", "TMPDIR")}:
@@ -69,7 +69,7 @@ def folders(params):
 
 
 def locked(params):
-    """Folders that their owner may not read, with something in them."""
+    """Folders that their owner may not read, with content."""
     top = Path(os.environ["TOOL_AGENT_OUTPUT_DIR"]) / "locked"
     (top / "in").mkdir(parents=True)
     (top / "in" / "file").write_text("x")
@@ -79,7 +79,7 @@ def locked(params):
 
 
 def names(_params):
-    """Files with names that are no text."""
+    """Files with names that are not valid text."""
     top = os.fsencode(os.environ["TOOL_AGENT_OUTPUT_DIR"])
     for name in (b"\xff\xfe", b"a\nb", b"-rf", b"\xed\xa0\x80", b"x" * 255, b"\x1b[31m"):
         Path(os.fsdecode(top + b"/" + name)).write_text("x")
@@ -90,14 +90,14 @@ def names(_params):
 
 
 def children(_params):
-    """Processes of sessions of their own, which stay."""
+    """Processes in their own sessions, which stay."""
     for _ in range(20):
         subprocess.Popen(["/bin/sleep", "300"], start_new_session=True, stdin=-3, stdout=-3, stderr=-3)
     return {}
 
 
 def inotify(params):
-    """As many as there are; how many that was."""
+    """Take all of them; returns the number."""
     libc = ctypes.CDLL(None, use_errno=True)
     taken = 0
     while taken < 200 and libc.inotify_init1(0) >= 0:

@@ -1,4 +1,4 @@
-"""Ends before it serves."""
+"""Exits before it serves."""
 
 import sys
 

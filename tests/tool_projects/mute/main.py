@@ -1,4 +1,4 @@
-"""Serves, but is never healthy."""
+"""Serves, but never becomes healthy."""
 
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,7 +9,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_error(503)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing of its probes."""
+        """Probes are not logged."""
 
 
 sys.stderr.write("not well\n")

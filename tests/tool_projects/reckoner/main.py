@@ -10,7 +10,7 @@ HOME = Path(os.environ["HOME"])  # noqa: TID251 - a tool has no settings of ours
 
 
 class Invalid(Exception):
-    """The input is not what the tool takes."""
+    """The input is invalid."""
 
 
 def checked(body: bytes) -> dict:
@@ -59,7 +59,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Silence."""
+        """No log output."""
 
 
 class Server(ThreadingHTTPServer):

@@ -1,4 +1,4 @@
-"""Serves, but is never healthy."""
+"""Serves, but never becomes healthy."""
 
 import sys
 from http.server import BaseHTTPRequestHandler, HTTPServer

@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, {"echo": params, "pid": os.getpid()})
 
     def health(self, params: dict) -> None:
-        """What the health path says from now on: `status`, `sessions`, `delay_s`."""
+        """Set the answer of the health path: `status`, `sessions`, `delay_s`."""
         HEALTH.update(params)
         self.answer(200, {})
 
@@ -86,7 +86,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, dict(os.environ))  # noqa: TID251 - a tool has no settings of ours
 
     def write(self, params: dict) -> None:
-        """Each of the paths: whether it could be written, or why not."""
+        """For each path, whether it could be written, or why not."""
         self.answer(200, {path: attempt(lambda path=path: (HOME / path).write_text("x")) for path in params["paths"]})
 
     def read(self, params: dict) -> None:
@@ -105,7 +105,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, {"project": str(Path.cwd()), "prefix": sys.prefix})
 
     def take(self, _params: dict) -> None:
-        """All inotify instances and message queues that its user may have, which it keeps."""
+        """Take and keep all inotify instances and message queues of its user."""
         libc = ctypes.CDLL(None)
         instances, queues = 0, 0
         while instances < 1000 and libc.inotify_init1(0) >= 0:
@@ -115,7 +115,7 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, [instances, queues])
 
     def hang(self, params: dict) -> None:
-        """Until the caller hangs up, or longer when `stubborn`."""
+        """Hang until the caller hangs up, or longer if `stubborn`."""
         note("hanging", "begun")
         while not self.hung_up():
             time.sleep(0.01)
@@ -125,7 +125,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def slow(self, params: dict) -> None:
-        """Until a file appears, in HOME unless its path is absolute."""
+        """Wait until a file appears, in HOME unless its path is absolute."""
         note("hanging", "begun")
         while not (HOME / params["until"]).exists():
             time.sleep(0.01)
@@ -137,14 +137,14 @@ class Handler(BaseHTTPRequestHandler):
         os._exit(3)
 
     def deafen(self, _params: dict) -> None:
-        """Take no more connections, but live."""
+        """Accept no more connections, but keep running."""
         self.server.shutdown()
         self.server.server_close()
         self.close_connection = True
         self.answer(200, "deaf")
 
     def spawn(self, params: dict) -> None:
-        """Start a process that outlives this one; in a session of its own when `leave`."""
+        """Start a process that outlives this one; with `leave`, in its own session."""
         child = subprocess.Popen(
             [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"],
             start_new_session=params.get("leave", False),
@@ -175,7 +175,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Silence."""
+        """No log output."""
 
 
 class Server(ThreadingHTTPServer):

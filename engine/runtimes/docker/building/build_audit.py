@@ -1,7 +1,7 @@
-"""The audit of what is built: a line for each image, and for each command in a build container."""
+"""The audit of builds: one line for each image, and for each command in a build container."""
 
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
@@ -14,21 +14,19 @@ from toolagent.core.calls.masking import masked_command
 
 @dataclass(frozen=True, slots=True)
 class BuildAudit:
-    """Of one image or container; `refusals` hears its proxy."""
+    """The audit of one image or container; `refusals` collects what its proxy refuses."""
 
     audit: Audit
     host: str
     tool_id: str
     refusals: Refusals = field(default_factory=Refusals)
 
-    @contextmanager
-    def command(self, command: Sequence[str], action: Literal["build", "start"] = "build") -> Generator[Told]:
-        """Leaves a line on what the block does, however it ends; what the block puts into what it is given stands there too."""
-        with noted(self.audit, self._entry(command, action), self.refusals) as told:
-            yield told
+    def command(self, command: Sequence[str], action: Literal["build", "start"] = "build") -> AbstractContextManager[Told]:
+        """Write a line about the command in the block, however it ends. The block may add fields to the yielded dict."""
+        return noted(self.audit, self._entry(command, action), self.refusals)
 
     def rest(self) -> None:
-        """A line on what was refused to commands in the background since, if anything was."""
+        """Write a line about connections refused to background commands since then, if there were any."""
         with self.refusals.heard() as refused:
             pass
         if refused:
@@ -41,7 +39,7 @@ class BuildAudit:
 
 
 def told_of(ran: Executed) -> Told:
-    """What the line on a command says of its end."""
+    """The fields of an audit line about how a command ended."""
     if not ran.exit_code:
         return {"truncated": ran.truncated}
     outcome = "timeout" if ran.exit_code == TIMED_OUT else "error"

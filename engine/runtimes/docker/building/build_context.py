@@ -1,40 +1,33 @@
-"""What of a folder the engine gets to build an image from."""
+"""The part of a folder that the engine gets to build an image from."""
 
 import stat
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
-from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeStubs] - it has none; `_Tar` says what is used
+from docker.utils import build as contexts  # pyright: ignore[reportMissingTypeStubs] - it has none; `_tar` and `_paths` say what is used
 
 from engine.runtimes.failures import StartFailed
 from toolagent.contracts.calls import ErrorType
 
 FILE = ".dockerfile.tool-agent"
-"""The Dockerfile, beside the folder's own files: what is built is what was checked."""
+"""The checked Dockerfile, added under its own name: the engine builds what was checked."""
 _IGNORED = ".dockerignore"
 _MOST_IGNORED = 64 * 1024
 
 
-class _Tar(Protocol):
-    def __call__(self, path: str, *, exclude: list[str], dockerfile: tuple[str, str]) -> BinaryIO: ...
-
-
-class _Paths(Protocol):
-    def __call__(self, root: str, patterns: list[str], dockerfile: str) -> set[str]: ...
-
-
-_tar = cast("_Tar", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
-_paths = cast("_Paths", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType]
+_tar = cast("Callable[[str, list[str], tuple[str, str]], BinaryIO]", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
+_paths = cast("Callable[[str, list[str], str], set[str]]", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType]
 
 
 def build_context(folder: Path, text: str, most: int | None) -> BinaryIO:
-    """The folder as the engine wants it, without what its `.dockerignore` names. `most` bytes. Raises StartFailed, OSError."""
+    """The folder as a tar, without the files in its `.dockerignore`; at most `most` bytes. Raises StartFailed, OSError."""
     patterns = _ignored(folder)
     size = sum(_size(folder / path) for path in _paths(str(folder), [*patterns], FILE))
     if most is not None and size > most:
         message = f"The folder has {size} bytes, and {most} may be built from: name in its {_IGNORED} what the image does not need."
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"bytes": size, "most": most})
-    return _tar(str(folder), exclude=patterns, dockerfile=(FILE, text))
+    return _tar(str(folder), patterns, (FILE, text))
 
 
 def _ignored(folder: Path) -> list[str]:

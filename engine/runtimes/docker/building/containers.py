@@ -1,4 +1,4 @@
-"""Containers to build tools in: writable, found again after a restart, without a network: the package index is their only way out."""
+"""Build containers: writable, found again after a restart, and without a network except for the package index and allowed hosts."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,8 @@ from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.commands import Command, Executed, begin, run_within
 from engine.runtimes.docker_engine.engine import Api, Document, EngineFailure, Missing
 from engine.runtimes.docker_engine.image import Image
-from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, Kind, Marks
+from engine.runtimes.docker_engine.labels import OWN_IMAGES, Kind, Marks
+from engine.runtimes.docker_engine.leftovers import own_containers, own_images
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.serving_containers import created, inspected, moment_of, removed
 from engine.runtimes.docker_engine.volumes import image_mounts, volume_mounts
@@ -46,7 +47,7 @@ _LOGS = "/var/log/tool-agent"
 
 @dataclass(slots=True)
 class _Site:
-    """A build container in use. `name` is that of its ways and its note. `used` is by the monotonic clock."""
+    """A build container in use. `name` identifies its connections and its note. `used` is a time of the monotonic clock."""
 
     info: ContainerInfo
     name: str
@@ -62,9 +63,9 @@ class _Site:
 
 
 class BuildContainers:
-    """Those of one state directory. Failures are StartFailed. To be closed with `close`, which leaves the containers.
+    """The build containers of one state directory. Failures are StartFailed. `close` leaves the containers running.
 
-    One that was not used for the settings' `ttl_s` is unused; it is in use while a command runs in it, in the background too.
+    A container without use for the settings' `ttl_s` is unused. A running command, also one in the background, counts as use.
     """
 
     def __init__(self, parts: DockerParts) -> None:
@@ -77,21 +78,21 @@ class BuildContainers:
 
     @property
     def known(self) -> tuple[ContainerInfo, ...]:
-        """Those in use."""
         return tuple(site.info for site in self._sites.values())
 
     @property
     def volumes(self) -> Path:
-        """Below it each tool has a folder for its own, `place_of_volumes` of its id."""
+        """Each tool's volumes are in its subfolder `place_of_volumes(tool_id)`."""
         return self._settings.state / "volumes"
 
     async def create(self, wishes: Wishes, progress: Progress) -> ContainerInfo:
         """Raises StartFailed."""
-        image = await self._images.named(wishes.image or self._settings.base_image, progress)
-        return (await self._make(wishes, wishes.image or self._settings.base_image, image.image_id)).info
+        name = wishes.image or self._settings.base_image
+        image = await self._images.named(name, progress)
+        return await self._make(wishes, name, image.image_id)
 
     async def run(self, container_id: str, command: Sequence[str], timeout_s: float) -> Executed:
-        """Run a command and wait for it, at most so many seconds. Raises StartFailed when the container is gone."""
+        """Run a command, for at most `timeout_s` seconds. Raises StartFailed if the container is gone."""
         site = self._known(container_id)
         most, mark = self._settings.policy.defaults.output_bytes or 0, secrets.token_hex(8)
         with _used(site), site.audited.command(command) as told:
@@ -102,7 +103,7 @@ class BuildContainers:
             return ran
 
     async def run_in_background(self, container_id: str, command: Sequence[str]) -> str:
-        """Start a command that goes on by itself; the file in the container that its output goes to. Raises StartFailed."""
+        """Start a command in the background; returns the file in the container that gets its output. Raises StartFailed."""
         site, carried = await self._site(container_id), await self._carried()
         log = f"{_LOGS}/{next(self._count)}-{secrets.token_hex(3)}.log"
         argv = carried.argv("log", log, *command)
@@ -113,7 +114,7 @@ class BuildContainers:
     async def rebuild(
         self, container_id: str, ports: tuple[int, ...], *, mem_limit: str | None = None, nano_cpus: int | None = None
     ) -> ContainerInfo:
-        """The same files in a new container with these ports; the old one goes once the new one runs. Raises StartFailed."""
+        """Put the same files into a new container with these ports. The old one is removed once the new one runs. Raises StartFailed."""
         site = await self._site(container_id)
         wishes = replace(
             site.wishes, ports=ports, mem_limit=mem_limit or site.wishes.mem_limit, nano_cpus=nano_cpus or site.wishes.nano_cpus
@@ -121,44 +122,40 @@ class BuildContainers:
         tag = secrets.token_hex(6)
         with _used(site):
             labels = " ".join(f"{label}={value}" for label, value in self._settings.image_labels.items())
-            kept = await self._asked(
-                site.container,
+            with usable("container", site.container):
                 # With its container's labels, any container made from the image would count as ours.
-                lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]),
-                self._settings.build_timeout_s,
-            )
+                kept = await self._engine.work(
+                    lambda api: api.commit(site.container, _COMMITTED, tag, changes=[f"LABEL {labels}"]), self._settings.build_timeout_s
+                )
             try:
                 made = await self._make(wishes, site.info.image, str(kept["Id"]))
             except StartFailed:
                 await self._without_image(f"{_COMMITTED}:{tag}")
                 raise
         await self.destroy(container_id)
-        return made.info
+        return made
 
     async def destroy(self, container_id: str) -> ContainerInfo:
-        """Raises StartFailed when it was none of ours."""
+        """Raises StartFailed if the container is not ours."""
         return await self._destroyed(await self._site(container_id))
 
     async def find(self) -> tuple[ContainerInfo, ...]:
-        """Take on what workers of this state directory left. Those that ended are started again. Raises StartFailed."""
-        wanted = {"label": f"{STATE}={self._settings.owner.state}"}
-        containers = await self._asked("", lambda api: api.containers(all=True, filters=wanted))
-        seals = self._settings.seals
-        left = {container: marks for container, marks, _ in seals.ours(containers, Kind.BUILD)}
-        await asyncio.to_thread(self._notes.forget_others, [marks.name for marks in left.values()])
-        for container, marks in left.items():
+        """Adopt the containers that earlier workers of this state directory left; stopped ones are started. Raises StartFailed."""
+        with usable("container", ""):
+            left = await own_containers(self._engine, self._settings, Kind.BUILD)
+        await asyncio.to_thread(self._notes.forget_others, [marks.name for _, marks, _ in left])
+        for container, marks, _ in left:
             if container not in self._sites:
-                with contextlib.suppress(StartFailed):  # one that cannot be recovered must not keep us from the others
+                with contextlib.suppress(StartFailed):  # a container that cannot be recovered must not stop the others
                     await self._take_on(container, marks)
-        images = await self._asked("", lambda api: api.images(filters=wanted))
-        for image in [image for image in images if seals.image(image.get("Labels"))]:
-            for tag in image.get("RepoTags") or ():
-                if tag.startswith(_COMMITTED):
-                    await self._without_image(tag)
-        return tuple(site.info for site in self._sites.values())
+        with usable("container", ""):
+            images = await own_images(self._engine, self._settings)
+        for tag in [tag for image in images for tag in image.get("RepoTags") or () if tag.startswith(_COMMITTED)]:
+            await self._without_image(tag)
+        return self.known
 
     async def destroy_unused(self) -> Mapping[str, str]:
-        """Those that were not used for so long. What could not be destroyed, and why: it is tried again the next time."""
+        """Destroy unused containers. Returns those that could not be destroyed, with the reason; the next call tries again."""
         failed: dict[str, str] = {}
         for site in [one for one in self._sites.values() if self._is_unused(one)]:
             if self._sites.get(site.info.container_id) is not site:
@@ -175,10 +172,10 @@ class BuildContainers:
             await site.way.aclose()
 
     async def _destroyed(self, site: _Site) -> ContainerInfo:
-        """Recorded first: after a crash in between, `find` corrects the record. In the other order the container would be lost."""
+        """Record first: after a crash in between, `find` corrects the record. In the other order the container would be lost."""
         async with AsyncExitStack() as stack:
-            self._sites.pop(site.info.container_id, None)
-            stack.callback(self._sites.__setitem__, site.info.container_id, site)  # when it cannot be written down
+            self._sites.pop(site.container, None)
+            stack.callback(self._sites.__setitem__, site.container, site)  # if it cannot be recorded
             destroyed = gone(site.info)
             await self._book.note(destroyed)
             stack.pop_all()
@@ -190,7 +187,7 @@ class BuildContainers:
         return destroyed
 
     async def _end(self, site: _Site, begun: Command, mark: str) -> None:
-        """A command, and all that it started. Raises EngineFailure."""
+        """End a command and all that it started. Raises EngineFailure."""
         first = await self._engine.ask(begun.first)
         argv = (await self._carried()).argv("end", f"{_MARK}={mark}", *([str(first)] if first else ()))
         ending = Command(site.container, argv, 0, {})
@@ -199,7 +196,7 @@ class BuildContainers:
         finally:
             ending.leave()  # root in the container may have stopped it
 
-    async def _make(self, wishes: Wishes, image: str, image_id: str) -> _Site:
+    async def _make(self, wishes: Wishes, image: str, image_id: str) -> ContainerInfo:
         settings = self._settings
         name = f"tool-agent-build-{wishes.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
         carried = await self._carried()
@@ -223,7 +220,8 @@ class BuildContainers:
             stack.push_async_callback(self._book.note, gone(info))
             await self._book.note(info)
             stack.pop_all()
-        return self._kept(_Site(info, name, wishes, opened, audited))
+        self._sites[info.container_id] = _Site(info, name, wishes, opened, audited)
+        return info
 
     async def _limits(self, wishes: Wishes) -> ContainerLimits:
         """Raises StartFailed."""
@@ -238,14 +236,10 @@ class BuildContainers:
     def _audited(self, wishes: Wishes) -> BuildAudit:
         return BuildAudit(self._parts.audit, self._settings.host, wishes.tool_id)
 
-    def _kept(self, site: _Site) -> _Site:
-        self._sites[site.info.container_id] = site
-        return site
-
     async def _opened(
         self, name: str, wishes: Wishes, before: Mapping[int, int], index: Index, audited: BuildAudit
     ) -> tuple[SandboxNetwork, AsyncExitStack, dict[int, int]]:
-        """Connections into and out of the container, what closes our end, and its ports here: those of `before` if they are free."""
+        """Open the container's connections. Returns them, the stack that closes them, and its ports here: those of `before`, if free."""
         hosts, _ = granted(SandboxGrant(hosts=wishes.hosts), self._settings.policy)
         opening = Opening(
             hosts=(*index.hosts, *hosts.hosts),
@@ -266,7 +260,7 @@ class BuildContainers:
         raise AssertionError("The block returns or raises.")
 
     def _touch(self, name: str) -> None:
-        """A container with traffic on its ports is in use."""
+        """Traffic on a container's ports counts as use."""
         for site in self._sites.values():
             if site.name == name:
                 site.used = time.monotonic()
@@ -284,19 +278,19 @@ class BuildContainers:
                 await self._asked(container, lambda api: api.start(container))
             created_at = moment_of(found["Created"])
             info = build_info(self._settings, container, note, published, created_at, await self._limits(note.wishes))
-            await self._book.note(info)  # its ports may be others now, or its removal was interrupted by a crash
+            await self._book.note(info)  # its ports may have changed, or a crash interrupted its removal
             stack.pop_all()
-        self._kept(_Site(info, marks.name, note.wishes, opened, audited))
+        self._sites[info.container_id] = _Site(info, marks.name, note.wishes, opened, audited)
 
     def _known(self, container_id: str) -> _Site:
-        """By its id or the beginning of it. Raises StartFailed."""
+        """The container with this id, or the only one whose id begins so. Raises StartFailed."""
         found = [site for known, site in self._sites.items() if container_id and known.startswith(container_id)]
         if len(found) == 1:
             return found[0]
         raise _is_gone(container_id)
 
     async def _site(self, container_id: str) -> _Site:
-        """One that the engine still has. Raises StartFailed."""
+        """The container, checked to exist in the engine. Raises StartFailed."""
         site = self._known(container_id)
         with usable("container", container_id):
             try:
@@ -310,7 +304,7 @@ class BuildContainers:
         self._egress.forget(name)
 
     async def _gone(self, container: str, name: str) -> str | None:
-        """Remove it; the image that was made of its predecessor, if there was one."""
+        """Remove a container; returns the image committed from its predecessor, if there is one."""
         with contextlib.suppress(EngineFailure):
             image = str((await inspected(self._engine, container))["Config"]["Image"])
             await removed(self._engine, container)
@@ -326,28 +320,28 @@ class BuildContainers:
     async def _carried(self) -> Carried:
         return await Carried.put_together(self._settings.state / "carried")
 
-    async def _asked(self, name: str, what: Callable[[Api], T], timeout_s: float | None = None) -> T:
+    async def _asked(self, name: str, what: Callable[[Api], T]) -> T:
         """Raises StartFailed."""
         with usable("container", name):
-            return await (self._engine.ask(what) if timeout_s is None else self._engine.work(what, timeout_s))
+            return await self._engine.ask(what)
 
     def _is_unused(self, site: _Site) -> bool:
         return not site.running and time.monotonic() - site.used > self._settings.ttl_s
 
     async def _retire(self, site: _Site) -> None:
-        """Unless a command in the background still runs. Raises EngineFailure, and what the book raises."""
+        """Destroy the container, unless a background command still runs. Raises EngineFailure, and errors of the book."""
         if await self._is_at_work(site):
             site.used = time.monotonic()
         elif self._is_unused(site):
             await self._destroyed(site)
 
     async def _is_at_work(self, site: _Site) -> bool:
-        """The engine is asked: it knows of commands that a worker before this one began, too."""
+        """Whether a command runs. The engine also knows commands that an earlier worker started."""
         runs: list[str] = []
         with contextlib.suppress(Missing):
             runs = (await inspected(self._engine, site.container)).get("ExecIDs") or []
         for run in runs:
-            with contextlib.suppress(Missing):  # it has ended meanwhile
+            with contextlib.suppress(Missing):  # it has ended
                 if (await self._engine.ask(lambda api, run=run: api.exec_inspect(run)))["Running"]:
                     return True
         return False

@@ -1,4 +1,4 @@
-"""What a Dockerfile asks of the engine itself, which answers to no proxy: refused unless it stays on this machine."""
+"""Checks Dockerfiles: refuses instructions that make the engine itself fetch from the network, past the proxy."""
 
 import json
 import re
@@ -11,30 +11,30 @@ from engine.runtimes.docker_engine.labels import OWN_IMAGES, is_reserved
 from toolagent_service.calls.container_names import is_image
 
 _PLAIN = re.compile(r"(?!git@)[\w./*?@+~=,%-]+")
-"""No colon, so no address; no variables, so nothing that becomes one."""
+"""No colon, so no address; no variables, which could become one."""
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _FROM = "--from="
 _SCRATCH = "scratch"
 _STAGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _LABEL = re.compile(r"([\"']?)([A-Za-z0-9_./-]+)\1=(?:\"[^\"\\`]*\"|'[^'\\`]*'|[^\s\"'\\`]*)(?:\s+|$)")
 _OLD_LABEL = re.compile(r"([\"']?)([A-Za-z0-9_./-]+)\1\s+[^=\s].*")
-"""`LABEL key value`: all behind the key is its value."""
+"""`LABEL key value`: everything after the key is its value."""
 
 
 @dataclass(slots=True)
 class _Stages:
-    """Those that have begun, and the images that are none of them."""
+    """The stages so far, and the images that the file uses."""
 
     names: set[str] = field(default_factory=set[str])
     begun: int = 0
     images: dict[str, None] = field(default_factory=dict[str, None])
 
     def use(self, name: str) -> None:
-        """A stage, or an image, which has to be judged. Raises DockerfileRefused."""
+        """Use a stage, or else an image, which is checked. Raises DockerfileRefused."""
         if name.lower() in self.names or (name.isdecimal() and int(name) < self.begun):
             return
         if not is_image(name):
-            raise DockerfileRefused(f"{name[:200]!a} leaves open which image it means: write it out, or give the ARG before it a default.")
+            raise DockerfileRefused(f"{name[:200]!a} does not determine an image: write the name out, or give the ARG before it a default.")
         if OWN_IMAGES in name.lower():
             raise DockerfileRefused(f"{name[:200]}: an image built for another tool cannot be used.")
         self.images[name] = None
@@ -42,7 +42,7 @@ class _Stages:
 
 @dataclass(frozen=True, slots=True)
 class Dockerfile:
-    """One that asks for nothing beyond its folder and its images. `bases` are all those that it begins with, or copies from."""
+    """A Dockerfile that passed the checks. `bases` are the images that it starts from or copies from."""
 
     escape: str
     instructions: tuple[Instruction, ...]
@@ -67,13 +67,13 @@ class Dockerfile:
 
     @property
     def runs(self) -> bool:
-        """Whether it starts programs."""
+        """Whether the build runs programs."""
         return any(one.keyword == "RUN" or one.rest.upper().startswith("RUN") for one in self.instructions)
 
     def labelled(self, labels: Mapping[str, str], arguments: Iterable[str] = ()) -> str:
-        """The text, for the engine: what was read of it and nothing else, with these labels on the image of every single step.
+        """The text for the engine, written from the checked instructions, with these labels on every step's image.
 
-        Each stage is told the build's arguments of these names. Raises DockerfileRefused when the engine could read it in another way.
+        Each stage gets an ARG for each of `arguments`. Raises DockerfileRefused if the engine could read the text differently.
         """
         label = Instruction("LABEL", " ".join(f"{name}={value}" for name, value in labels.items()))
         begun = [*([label] if labels else ()), *(Instruction("ARG", name) for name in arguments)]
@@ -84,7 +84,7 @@ class Dockerfile:
 
 
 def check_triggers(base: str, triggers: Iterable[str]) -> bool:
-    """What an image does to those that are made from it (ONBUILD); whether it starts programs. Raises DockerfileRefused."""
+    """Check an image's ONBUILD instructions; returns whether they run programs. Raises DockerfileRefused."""
     runs = False
     for trigger in triggers:
         try:
@@ -97,7 +97,7 @@ def check_triggers(base: str, triggers: Iterable[str]) -> bool:
 
 
 def _begun(one: Instruction, defaults: Mapping[str, str], stages: _Stages) -> Instruction:
-    """A stage, with the image it begins with written out."""
+    """Begin a stage; returns its FROM with the variables replaced."""
     words = [_VARIABLE.sub(lambda found: defaults.get(found[1] or found[2], found[0]), word) for word in one.words]
     whole = Instruction("FROM", " ".join(words))
     whole.require_plain_flags()
@@ -120,7 +120,7 @@ def _defaults(one: Instruction) -> dict[str, str]:
 
 
 def _check(one: Instruction, stages: _Stages | None) -> None:
-    """Without stages only what needs no other image. Raises DockerfileRefused."""
+    """Check one instruction. Without `stages`, other images are refused. Raises DockerfileRefused."""
     match one.keyword:
         case "ONBUILD":
             _check(Instruction.read(one.rest), stages)
@@ -145,7 +145,7 @@ def _check_copied(one: Instruction, stages: _Stages | None) -> None:
 
 
 def _check_labels(one: Instruction) -> None:
-    """Ours say whose an image is."""
+    """Our own labels name the owner of an image."""
     for key in _labels_of(one):
         if is_reserved(key):
             raise DockerfileRefused(f"LABEL {key}: labels that begin like this are this service's own. Choose another.")

@@ -1,4 +1,4 @@
-"""Builds images from Dockerfiles: with no network but the proxy, within a time, and leaving nothing of what it did not finish."""
+"""Builds images from Dockerfiles: the network is the proxy only, the time is limited, and a failed build leaves nothing."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,8 @@ from engine.runtimes.docker.building.gate import Gate, opened_gate
 from engine.runtimes.docker.building.index_variables import index_variables
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Api, Document, EngineFailure, EngineRefused
-from engine.runtimes.docker_engine.labels import STATE, TOOL
+from engine.runtimes.docker_engine.labels import TOOL
+from engine.runtimes.docker_engine.leftovers import own_images
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.environments.indexes import Index
 from engine.runtimes.failures import StartFailed
@@ -38,7 +39,7 @@ _REFUSED = 400
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What is to be built. `file` is the Dockerfile's name in the folder; `hosts` may be reached besides where packages come from."""
+    """One build. `file` is the Dockerfile's name in the folder; `hosts` may be reached besides the package indexes."""
 
     tool_id: str
     folder: Path
@@ -82,14 +83,12 @@ class ImageBuilds:
             await asyncio.shield(self.tidy())
 
     async def tidy(self) -> None:
-        """Remove what builds left that failed, or that others have replaced."""
+        """Remove images of failed builds, and those that newer builds replaced."""
         if self._running:
-            return  # what is being built looks the same
-        filters = {"dangling": True, "label": f"{STATE}={self._parts.settings.owner.state}"}
+            return  # images of a running build look the same
         with contextlib.suppress(EngineFailure):
-            images = await self._parts.engine.ask(lambda api: api.images(filters=filters))
-            for image in [one for one in images if self._parts.settings.seals.image(one.get("Labels"))]:
-                with contextlib.suppress(EngineRefused):  # a container is made of it
+            for image in await own_images(self._parts.engine, self._parts.settings, dangling=True):
+                with contextlib.suppress(EngineRefused):  # a container uses it
                     await self._parts.engine.ask(lambda api, image=image: api.remove_image(image["Id"]))
 
     async def _gate(self, build: Build, index: Index, audited: BuildAudit, stack: AsyncExitStack) -> Gate:
@@ -104,10 +103,25 @@ class ImageBuilds:
         usual, most = settings.policy.defaults, settings.policy.ceilings
         usual, processors = usual.model_copy(update={"open_files": None, "file_bytes": None}), await self._parts.engine.processors()
         limits = ContainerLimits.within(usual, most, processors)
-        request = BuildRequest(FILE, build.tag, {**settings.image_labels, TOOL: build.tool_id}, gate.network, gate.arguments, limits)
+        options = {
+            "version": "1",  # the builder that respects `networkmode`
+            "t": build.tag,
+            "dockerfile": FILE,
+            "rm": "1",
+            "forcerm": "1",
+            "labels": json.dumps({**settings.image_labels, TOOL: build.tool_id}),
+            "networkmode": gate.network,
+            "buildargs": json.dumps(dict(gate.arguments)),
+            # For each step. The engine does not accept a number of processes.
+            "memory": str(limits.memory_bytes),
+            "memswap": str(limits.memory_bytes),
+            "cpuperiod": str(_PERIOD),
+            "cpuquota": str(limits.nano_cpus * _PERIOD // _NANO),
+            "ulimits": json.dumps(limits.host_config["Ulimits"]),
+        }
         work = asyncio.ensure_future(
             self._parts.engine.work(
-                lambda api: log.follow(request.answer(api, context, settings.build_timeout_s + 1)),
+                lambda api: log.follow(_answer(api, options, context, settings.build_timeout_s + 1)),
                 settings.build_timeout_s + _END_TRIES,
             )
         )
@@ -124,7 +138,7 @@ class ImageBuilds:
 
 
 async def _ended(work: asyncio.Future[None], gate: Gate) -> None:
-    """The engine goes on with a build until the step it is at has ended."""
+    """End a build. The engine goes on until the current step has ended, so its containers are removed."""
     for _ in range(_END_TRIES):
         with contextlib.suppress(EngineFailure):
             await gate.end()
@@ -135,10 +149,10 @@ async def _ended(work: asyncio.Future[None], gate: Gate) -> None:
 
 
 class _BuildLog:
-    """What a build says, its end kept; told to `progress` from the thread that reads it."""
+    """The output of a build: keeps its end, and reports each step to `progress`. Read in a thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, progress: Progress) -> None:
-        # The listener may read context variables, which the reading thread lacks.
+        # The listener may read context variables, which are missing in the reading thread.
         ours = contextvars.copy_context()
         self._tell: Callable[[str], object] = lambda line: loop.call_soon_threadsafe(progress, line, context=ours)
         self._lines: list[str] = []
@@ -148,7 +162,7 @@ class _BuildLog:
         return "\n".join(self._lines)[-_TOLD_BYTES:]
 
     def follow(self, answer: Iterable[Document]) -> None:
-        """Raises EngineRefused when a step fails. Reads to the end: only then the connection is given back."""
+        """Read the engine's answer to its end, which frees the connection. Raises EngineRefused if a step failed."""
         failed = ""
         for part in answer:
             if text := str(part.get("stream") or part.get("error") or "").strip("\r\n"):
@@ -160,46 +174,16 @@ class _BuildLog:
             raise EngineRefused(failed)
 
 
-@dataclass(frozen=True, slots=True)
-class BuildRequest:
-    """The engine's build, with limits that its library does not know: therefore we post to the engine ourselves.
+def _answer(api: Api, options: Mapping[str, str], context: BinaryIO, timeout_s: float) -> Iterator[Document]:
+    """The engine's answer to a build, part by part, at most `timeout_s` seconds apart. Raises EngineRefused. Blocks.
 
-    `limits` are for what each step runs. Their number of processes the engine does not take.
+    Posted directly, because the library does not support the limits among these options.
     """
-
-    dockerfile: str
-    tag: str
-    labels: Mapping[str, str]
-    network: str
-    arguments: Mapping[str, str]
-    limits: ContainerLimits
-
-    def answer(self, api: Api, context: BinaryIO, timeout_s: float) -> Iterator[Document]:
-        """What the engine says, part by part, none of them later than so many seconds after another. Raises EngineRefused. Blocks."""
-        url = f"{api.base_url}/v{api.api_version}/build"
-        headers = {"Content-Type": "application/tar"}
-        with api.post(url, data=context, params=self._options, headers=headers, stream=True, timeout=timeout_s) as response:
-            if response.status_code >= _REFUSED:
-                raise EngineRefused(response.text)
-            for line in response.iter_lines():
-                if line.strip():
-                    yield cast("Document", json.loads(line))
-
-    @property
-    def _options(self) -> Mapping[str, str]:
-        limits = self.limits
-        return {
-            "version": "1",  # the builder whose steps have the network that they are told
-            "t": self.tag,
-            "dockerfile": self.dockerfile,
-            "rm": "1",
-            "forcerm": "1",
-            "labels": json.dumps(dict(self.labels)),
-            "networkmode": self.network,
-            "buildargs": json.dumps(dict(self.arguments)),
-            "memory": str(limits.memory_bytes),
-            "memswap": str(limits.memory_bytes),
-            "cpuperiod": str(_PERIOD),
-            "cpuquota": str(limits.nano_cpus * _PERIOD // _NANO),
-            "ulimits": json.dumps(limits.host_config["Ulimits"]),
-        }
+    url = f"{api.base_url}/v{api.api_version}/build"
+    headers = {"Content-Type": "application/tar"}
+    with api.post(url, data=context, params=options, headers=headers, stream=True, timeout=timeout_s) as response:
+        if response.status_code >= _REFUSED:
+            raise EngineRefused(response.text)
+        for line in response.iter_lines():
+            if line.strip():
+                yield cast("Document", json.loads(line))

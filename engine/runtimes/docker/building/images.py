@@ -1,4 +1,4 @@
-"""The images of tools: those that are there, those that are pulled, those that are built."""
+"""The images of tools: present, pulled or built."""
 
 import asyncio
 import contextlib
@@ -12,7 +12,8 @@ from engine.runtimes.docker.building.image_builds import Build, ImageBuilds
 from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.docker_engine.engine import Document, EngineFailure, EngineRefused, Missing
 from engine.runtimes.docker_engine.image import Image
-from engine.runtimes.docker_engine.labels import OWN_IMAGES, STATE, TOOL, digest, is_reserved
+from engine.runtimes.docker_engine.labels import OWN_IMAGES, TOOL, digest, is_reserved
+from engine.runtimes.docker_engine.leftovers import own_images
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.projects import Projects, data_folder
 from engine.runtimes.runtime import Progress
@@ -25,7 +26,7 @@ _YOUNG = timedelta(hours=1)
 
 
 class Images:
-    """`projects` brings folders out of the content store."""
+    """`projects` provides folders from the content store."""
 
     def __init__(self, parts: DockerParts, projects: Projects | None = None) -> None:
         self._settings, self._engine, self._projects = parts.settings, parts.engine, projects
@@ -34,7 +35,7 @@ class Images:
         self._tools, self._has_swept = set[str](), False
 
     async def of(self, tool_id: str, source: DockerSource, hosts: Sequence[str], progress: Progress) -> Image:
-        """`hosts` may be reached by a build, besides where packages come from. Raises StartFailed."""
+        """The image of a tool. A build may reach `hosts` besides the package indexes. Raises StartFailed."""
         if source.dockerfile is not None:
             async with self._turns.setdefault(tool_id, asyncio.Lock()):
                 return await self._built(tool_id, source, hosts, source.dockerfile, progress)
@@ -44,7 +45,7 @@ class Images:
         raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"missing": ["container_id", "dockerfile", "image"]})
 
     async def named(self, name: str, progress: Progress) -> Image:
-        """The image of this name, pulled when it is not here. Raises StartFailed."""
+        """The image of this name, pulled if missing. Raises StartFailed."""
         if not is_image(name):
             message = f"{name[:80]!a} is no name of an image: write it like `python:3.12` or `registry.example:5000/team/image:1`."
             raise StartFailed(ErrorType.VALIDATION_ERROR, message, {"image": name[:80]})
@@ -64,28 +65,25 @@ class Images:
         return _public(name, found)
 
     async def sweep(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
-        """Remove what was built here for sources that no tool has any more; its names. Raises EngineFailure.
+        """Remove images built for sources that no tool has any more; returns their names. Raises EngineFailure.
 
-        What is young and was no tool's yet may be a candidate's, and stays; but not the first time, when nothing is on trial here.
+        A young image that never belonged to a tool may be a candidate's and stays, except at the first sweep, before any trial.
         """
-        filters = {"label": f"{STATE}={self._settings.owner.state}"}
-        images = await self._engine.ask(lambda api: api.images(filters=filters))
-        ours = [one for one in images if self._settings.seals.image(one.get("Labels")) is not None]
-        labels = {tag: dict[str, str](one["Labels"]) for one in ours for tag in one.get("RepoTags") or () if tag.startswith(_TOOLS)}
-        built = {tag: said.get(TOOL, "") for tag, said in labels.items()}
+        ours = await own_images(self._engine, self._settings)
+        built = {tag: str(one["Labels"].get(TOOL, "")) for one in ours for tag in one.get("RepoTags") or () if tag.startswith(_TOOLS)}
         needed = {await self._tag_of(tool, source) for tool in set(built.values()) for source in await sources_of(tool)}
         gone = [tag for tag in built if tag not in needed and (tag in self._tools or not self._has_swept or await self._is_old(tag))]
         self._tools |= {tag for tag in needed if tag}
         self._has_swept = True
         for tag in gone:
-            with contextlib.suppress(EngineRefused):  # a container is made of it still
+            with contextlib.suppress(EngineRefused):  # a container still uses it
                 await self._engine.ask(lambda api, tag=tag: api.remove_image(tag))
                 self._tools.discard(tag)
         await self._builds.tidy()
         return tuple(sorted(gone))
 
     async def _is_old(self, tag: str) -> bool:
-        """By when it was given its name: one that came out of the engine's cache was created long before."""
+        """Judged by when it got its name: an image from the engine's cache was created long before."""
         found = await self._find(tag)
         if found is None:
             return True
@@ -108,7 +106,7 @@ class Images:
         folder = await self._folder(tool_id, source, progress)
         tag = self._tag(tool_id, source.content or str(folder), file)
         try:
-            # A folder in the content store never changes; one in the data folder is the engine's cache's to compare.
+            # A folder of the content store never changes. For one of the data folder, the engine's cache decides.
             if source.content is not None and (found := await self._find(tag)) and self._is_ours(found):
                 return Image.read(found)
             read = Dockerfile.read(await asyncio.to_thread(_text_of, folder, file, tool_id))
@@ -123,19 +121,19 @@ class Images:
         except EngineFailure as error:
             raise failure_of(error, "dockerfile", file) from error
         if found is None or not self._is_ours(found):
-            raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built and is gone again.", {"image": tag})
+            raise StartFailed(ErrorType.DEPENDENCY_ERROR, f"The image of {tool_id!r} was built, but is gone already.", {"image": tag})
         return Image.read(found)
 
     def _is_ours(self, found: Document) -> bool:
         return self._settings.seals.image(_labels_of(found)) is not None
 
     def _tag(self, tool_id: str, folder: str, file: str) -> str:
-        """`folder`: its id in the content store, or its path."""
+        """The image's name. `folder` is an id of the content store, or a path."""
         name = re.sub(r"[^a-z0-9]+", "-", tool_id).strip("-")
         return f"{_TOOLS}{name}:{digest(self._settings.owner.state, tool_id, folder, file)}"
 
     async def _tag_of(self, tool_id: str, source: DockerSource) -> str | None:
-        """Of the image that is built for this source, if one is and its folder can be told."""
+        """The name of the image built for this source; None if none is built, or its folder is unknown."""
         if source.dockerfile is None or source.container_id is not None:
             return None
         with contextlib.suppress(StartFailed):
@@ -144,7 +142,7 @@ class Images:
         return None
 
     async def _folder(self, tool_id: str, source: DockerSource, progress: Progress) -> Path:
-        """Where the Dockerfile is. Raises StartFailed."""
+        """The folder of the Dockerfile. Raises StartFailed."""
         if source.content is not None and self._projects is not None:
             return await self._projects.folder_of(source.content, tool_id, progress)
         return await self._data_folder(tool_id, source)
@@ -155,14 +153,14 @@ class Images:
 
 
 def failure_of(error: EngineFailure, what: str, name: str) -> StartFailed:
-    """What the engine's failure means to a tool's start."""
+    """Translate the engine's failure for a tool's start."""
     kind = ErrorType.DEPENDENCY_ERROR if isinstance(error, EngineRefused) else ErrorType.UNAVAILABLE
     return StartFailed(kind, f"The {what} {name!r} cannot be used: {error}", {what: name})
 
 
 @contextlib.contextmanager
 def usable(what: str, name: str) -> Generator[None]:
-    """A failure of the engine in here is one of a tool's start: raises StartFailed."""
+    """Raises StartFailed for an EngineFailure of the block."""
     try:
         yield
     except EngineFailure as error:
@@ -170,18 +168,17 @@ def usable(what: str, name: str) -> Generator[None]:
 
 
 def _followed(answer: Iterable[Document]) -> None:
-    """Raises EngineRefused, once all is read and the connection given back."""
+    """Read a pull's answer to its end, which frees the connection. Raises EngineRefused."""
     errors = [str(part["error"]) for part in answer if part.get("error")]
     if errors:
         raise EngineRefused(errors[0])
 
 
 def _public(name: str, found: Document) -> Image:
-    """Whatever it is called, by its id too: images that we made belong to a tool already. Raises StartFailed."""
+    """The image, if it was not made here for a tool, however it is named. Raises StartFailed."""
     if any(map(is_reserved, _labels_of(found))) or any(tag.startswith(OWN_IMAGES) for tag in found.get("RepoTags") or ()):
         message = (
-            f"The image {name!r} was made here for a tool, or its labels say so. "
-            "Name what that is made of: a Dockerfile, or the image it begins with."
+            f"The image {name!r} was made here for a tool, or its labels say so. Name its origin instead: a Dockerfile, or its base image."
         )
         raise StartFailed(ErrorType.SECURITY_ERROR, message, {"image": name})
     return Image.read(found)
@@ -193,7 +190,7 @@ def _labels_of(found: Document) -> dict[str, str]:
 
 
 def _tagged(name: str) -> str:
-    """Without a tag, all of them would be pulled."""
+    """The name with a tag: without one, all tags would be pulled."""
     return name if "@" in name or ":" in name.rpartition("/")[2] else f"{name}:latest"
 
 

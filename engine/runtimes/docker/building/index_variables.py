@@ -1,4 +1,4 @@
-"""Tells the installers in a container where packages come from."""
+"""Variables that tell the installers in a container about the package index."""
 
 import re
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _NAMED = re.compile(r"^[\w.-]+=")
 
 
 def index_variables(index: Index) -> Mapping[str, str]:
-    """For uv, pip and npm. None that holds a password: whatever is built there, which is other people's code, would see it."""
+    """For uv, pip and npm. Variables that hold a password are left out: the code of packages runs there and would see it."""
     told = {name: value for name, value in index.variables.items() if not Index(variables={name: value}).passwords}
     for pip, names in _PIP.items():
         if addresses := [_NAMED.sub("", word) for name in names for word in told.get(name, "").split()]:

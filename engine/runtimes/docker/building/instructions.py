@@ -1,4 +1,4 @@
-"""The instructions of a Dockerfile: read from a text, and written as a text that every builder reads in one way."""
+"""Parses the instructions of a Dockerfile, and writes them in a form that every builder reads alike."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Self
 
 _BLANK = " \t"
-"""What counts as space within an instruction; builders strip and split at more, and not all at the same."""
+"""Space within an instruction. Builders also accept other characters, each its own set, so these are refused."""
 _SPACE = re.compile(r"[ \t]+")
 _DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)")
 _KEYWORD = re.compile(r"[A-Za-z]+")
@@ -18,7 +18,7 @@ _ESCAPES = ("\\", "`")
 
 
 class DockerfileRefused(Exception):
-    """It asks for what no tool may have; the message says what to write instead."""
+    """The Dockerfile is not allowed; the message says what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Instruction:
 
     @classmethod
     def read(cls, line: str) -> Self:
-        """One line. Raises DockerfileRefused when it could be read in several ways."""
+        """Parse one line. Raises DockerfileRefused if it could be read in several ways."""
         strange = next((sign for sign in line if sign not in _BLANK and (sign.isspace() or sign < " " or "\x7f" <= sign <= "\x9f")), None)
         if strange is not None:
             raise DockerfileRefused(f"{line[:60]!a} has the character {strange!a}, which looks like a space: write a space.")
         keyword, *rest = _SPACE.split(line.strip(_BLANK), maxsplit=1)
         if not _KEYWORD.fullmatch(keyword):
-            raise DockerfileRefused(f"{keyword[:60]!a} is no instruction.")
+            raise DockerfileRefused(f"{keyword[:60]!a} is not an instruction.")
         one = cls(keyword.upper(), "".join(rest))
         one.require_plain_flags()
         if one.keyword in _WITH_HEREDOCS and _HEREDOC.search(one.rest):
@@ -50,7 +50,7 @@ class Instruction:
 
     @property
     def flags(self) -> list[str]:
-        """`--name=value`, before all other words."""
+        """Words like `--name=value` before all others."""
         words = self.words
         first = next((index for index, word in enumerate(words) if not word.startswith("--")), len(words))
         return words[:first] if self.keyword in _WITH_FLAGS else []
@@ -60,14 +60,14 @@ class Instruction:
         return self.words[len(self.flags) :]
 
     def require_plain_flags(self) -> None:
-        """Of a quote within a word the builder makes another word. Raises DockerfileRefused."""
+        """Raises DockerfileRefused for quotes in a flag: the builder would read another word."""
         for flag in self.flags:
             if not _FLAG.fullmatch(flag):
                 raise DockerfileRefused(f"{self.keyword} {flag}: write the option without quotes and escapes.")
 
 
 def read_instructions(text: str) -> tuple[str, list[Instruction]]:
-    """The escape character, and what is told, without comments. Raises DockerfileRefused."""
+    """The escape character, and the instructions without comments. Raises DockerfileRefused."""
     escape, lines = _logical_lines(text)
     for line in lines:
         if line.rstrip(_BLANK).endswith(escape):
@@ -76,10 +76,10 @@ def read_instructions(text: str) -> tuple[str, list[Instruction]]:
 
 
 def written(escape: str, instructions: Sequence[Instruction]) -> str:
-    """The text for the engine, one line each. What is read of it is what was meant: else DockerfileRefused."""
+    """The text for the engine, one line each. Raises DockerfileRefused if it does not parse to the same instructions."""
     text = "\n".join([f"# escape={escape}", *map(str, instructions)]) + "\n"
     if read_instructions(text) != (escape, [*instructions]):
-        raise DockerfileRefused("It could be read in several ways: write each instruction on a line of its own, in plain letters.")
+        raise DockerfileRefused("Builders could read it differently: write each instruction on a line of its own, in plain letters.")
     return text
 
 
@@ -103,7 +103,7 @@ def _logical_lines(text: str) -> tuple[str, list[str]]:
 
 
 def _escape(lines: Iterable[str]) -> str:
-    """Directives come before everything else, comments too. Raises DockerfileRefused."""
+    """The escape character from the directives, which precede everything else. Raises DockerfileRefused."""
     for line in lines:
         found = _DIRECTIVE.fullmatch(line.strip())
         if found is None:

@@ -1,21 +1,21 @@
-"""What a build container should be like, and where that is stored for later processes."""
+"""The requested properties of a build container, and the file that keeps them for later processes."""
 
 import contextlib
-import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
+from engine.disk.lasting import write_lasting
 from engine.runtimes.docker_engine.labels import digest
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What an agent asks of it. `hosts` may be reached besides the package index, where the policy allows.
+    """An agent's request. `hosts` may be reached besides the package index, where the policy allows.
 
-    `shown` are folders of ours, by their paths, that the container sees without writing to them; nothing but ours may be named there.
+    `shown` maps our own folders to their read-only places in the container. Callers may name no other folders there.
     """
 
     tool_id: str
@@ -33,7 +33,7 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """`published` are the ports of this machine by those of the container."""
+    """What is stored of a container. `published` maps the container's ports to those of this machine."""
 
     wishes: Wishes
     image: str
@@ -44,26 +44,23 @@ class Note:
 
     @property
     def mark(self) -> str:
-        """The public part, written as labels, which every user of the engine sees."""
+        """A digest for the labels, which every user of the engine sees."""
         return digest(str(self))
 
 
 class Notes:
-    """Those of one state directory, in private files: the environment may hold secrets."""
+    """The notes of one state directory, in private files: the environment may hold secrets."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, name: str, note: Note) -> None:
-        """Of the container of this name. Raises OSError."""
+        """Store a container's note. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        part = self._file(name).with_suffix(".part")
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(str(note))
-        part.rename(self._file(name))
+        write_lasting(self._file(name), str(note).encode(), 0o600)
 
     def read(self, name: str, mark: str) -> Note | None:
-        """None when it is not there, or not what the container was made of."""
+        """None if the note is missing, or does not match the container's mark."""
         with contextlib.suppress(OSError, UnicodeDecodeError, ValidationError):
             note = _NOTE.validate_json(self._file(name).read_text(encoding="utf-8"))
             return note if note.mark == mark else None
@@ -73,7 +70,7 @@ class Notes:
         self._file(name).unlink(missing_ok=True)
 
     def forget_others(self, names: Collection[str]) -> None:
-        """All but those of the containers of these names."""
+        """Remove all notes except those of these containers."""
         kept = {self._file(name) for name in names}
         for file in self._folder.glob("*"):
             if file not in kept:

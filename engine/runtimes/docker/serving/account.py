@@ -1,14 +1,12 @@
-"""What a serving container was asked to have, what it has, and why that is less."""
+"""The sandbox account of a serving container: requested, enforced, and the reasons for differences."""
 
-from engine.runtimes.docker_engine.limits import ContainerLimits, bytes_of, gpus_within
+from engine.runtimes.docker_engine.limits import ContainerLimits, asked_limits, gpus_within
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.sandbox.identities import COUNTED_TOGETHER
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel, SandboxLimits
+from toolagent.contracts.sandbox import Difference, SandboxAccount, SandboxLevel
 from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.sandbox import granted
-
-_NANO = 1_000_000_000
 
 _ELSEWHERE = {
     "read": "A container sees its image, and the folders in its source's `volumes`.",
@@ -18,7 +16,7 @@ _ELSEWHERE = {
 
 
 def account_of(tool: ToolManifest, settings: DockerSettings, limits: ContainerLimits) -> SandboxAccount:
-    """`limits` are those that the engine was told."""
+    """`limits` are those given to the engine."""
     asking = tool.security_context.asked
     enforced, differences = granted(asking, settings.policy)
     wanted = {item: getattr(enforced, item) for item in _ELSEWHERE}
@@ -33,13 +31,9 @@ def account_of(tool: ToolManifest, settings: DockerSettings, limits: ContainerLi
 
 
 def serving_limits(tool: ToolManifest, source: DockerSource, settings: DockerSettings, processors: int) -> ContainerLimits:
-    """The source's word, then the manifest's, then the setting's, then the policy's; none beyond the policy's ceilings."""
-    own = SandboxLimits(
-        memory_bytes=bytes_of(source.mem_limit) if source.mem_limit else None,
-        cpus=source.nano_cpus / _NANO if source.nano_cpus else None,
-        processes=source.pids_limit,
-    )
-    ours = SandboxLimits(memory_bytes=bytes_of(settings.mem_limit), cpus=settings.nano_cpus / _NANO)
+    """The limits of the source, else of the manifest, else of the settings, else of the policy; capped by the policy's ceilings."""
+    own = asked_limits(source.mem_limit, source.nano_cpus, source.pids_limit)
+    ours = asked_limits(settings.mem_limit, settings.nano_cpus)
     policy = settings.policy
     asking = own.or_else(tool.security_context.limits).or_else(ours).or_else(policy.defaults)
     gpus = gpus_within(policy, source.gpu_count if source.use_gpu else 0)

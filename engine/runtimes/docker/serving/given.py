@@ -1,4 +1,4 @@
-"""Containers that a source names by id: build containers of its tool, and those that the policy says tools may have."""
+"""Containers that a source names by id: build containers of its tool, and containers that the policy allows."""
 
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -15,12 +15,11 @@ _UP = ("running", "restarting")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """`endpoint` is empty while the container must be started first."""
+    """`endpoint` is empty if the container must be started first."""
 
     container: str
     endpoint: str
     pid: int
-    must_start: bool
 
 
 class GivenContainers:
@@ -43,24 +42,24 @@ class GivenContainers:
         name = str(document["Name"]).removeprefix("/")
         if not self._may_have(tool_id, name, document["Config"].get("Labels") or {}):
             message = (
-                f"The tool {tool_id!r} may not have the container {container!r}: it is no build container of this tool, "
-                "and the policy of this host names it not in `containers`."
+                f"The tool {tool_id!r} may not use the container {container!r}: it is not a build container of this tool, "
+                "and this host's policy does not name it in `containers`."
             )
             raise StartFailed(ErrorType.SECURITY_ERROR, message, {"container_id": container})
         state: Document = document["State"]
         if state["Status"] not in _UP:
-            return Given(str(document["Id"]), "", 0, must_start=True)
+            return Given(str(document["Id"]), "", 0)
         if (endpoint := self._ports.address_of(name, port) or _endpoint(document["NetworkSettings"], port)) is None:
             message = f"The container {container!r} of the tool {tool_id!r} publishes no port {port} and has no network to reach it by."
             raise StartFailed(ErrorType.UNAVAILABLE, message, {"container_id": container, "port": port})
-        return Given(str(document["Id"]), endpoint, int(state["Pid"]), must_start=False)
+        return Given(str(document["Id"]), endpoint, int(state["Pid"]))
 
     def _may_have(self, tool_id: str, name: str, labels: dict[str, str]) -> bool:
         if (ours := self._settings.seals.container(labels)) is not None:
             origin, marks = ours
             return (origin.state, marks.kind, marks.tool) == (self._settings.owner.state, Kind.BUILD, tool_id)
         if Origin.read(labels) is not None and Marks.read(labels) is not None:
-            return False  # another service's, or it only says so
+            return False  # another service's, or a forgery
         return any(fnmatchcase(name, pattern) for pattern in self._settings.policy.containers)
 
 

@@ -1,4 +1,4 @@
-"""Runs tools as containers that serve HTTP; they outlive this process when it is killed, and are found again."""
+"""Runs tools as containers that serve HTTP. They outlive this process if it is killed, and are found again."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,8 @@ from engine.runtimes.docker.serving.users import user_of
 from engine.runtimes.docker_engine.carried import INSIDE, Carried
 from engine.runtimes.docker_engine.deaths import Deaths, ending_of
 from engine.runtimes.docker_engine.engine import EngineFailure, Missing
-from engine.runtimes.docker_engine.labels import STATE, Kind, Marks
+from engine.runtimes.docker_engine.labels import Kind, Marks
+from engine.runtimes.docker_engine.leftovers import own_containers
 from engine.runtimes.docker_engine.serving_containers import TMP, Shape, container_config, created, info_of, inspected, moment_of, removed
 from engine.runtimes.failures import NotSent, StartFailed
 from engine.runtimes.http.exchange import HttpExchange
@@ -49,9 +50,9 @@ _TOLD_LINES = 40
 
 @dataclass(slots=True)
 class _Serving:
-    """A container that is up. Without `info` it was given to us, and is not removed.
+    """A running container. Without `info` it is not ours, and is never removed.
 
-    `name` is that of its way in; the container itself goes by its id. `release` gives its user back.
+    `name` identifies its connections; the container itself is known by its id. `release` gives its user back.
     """
 
     container: str
@@ -69,7 +70,7 @@ class _Serving:
 
 
 class DockerRuntime:
-    """The runtime of DockerSource. To be closed with `close`, which leaves the containers."""
+    """The runtime of DockerSource. `close` leaves the containers running."""
 
     def __init__(self, parts: DockerParts, http: HttpExchange, projects: Projects | None = None) -> None:
         self._parts, self._book = parts, parts.book
@@ -78,7 +79,7 @@ class DockerRuntime:
         self._given = GivenContainers(parts)
         self._deaths = Deaths(parts.engine)
         self._up: dict[str, _Serving] = {}
-        self._there: dict[str, ExitStack] = {}  # what is given back when a container is gone, by its name
+        self._when_gone: dict[str, ExitStack] = {}  # callbacks for when a container is gone, by its name
 
     async def start(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> Running:
         try:
@@ -115,7 +116,7 @@ class DockerRuntime:
         serving = self._up.get(running.endpoint)
         if serving is not None:
             serving.is_retiring = True
-            with contextlib.suppress(EngineFailure):  # an engine that is away ended its containers, or the sweep will find them
+            with contextlib.suppress(EngineFailure):  # if the engine is away, its containers have ended or the sweep finds them
                 await self._stop(serving)
             self._up.pop(running.endpoint, None)
 
@@ -140,11 +141,11 @@ class DockerRuntime:
         return self._settings.ttl_s
 
     async def found(self) -> tuple[Marks, ...]:
-        """The serving containers that are up and that workers of this state directory have left. Raises EngineFailure."""
+        """The running serving containers of this state directory. Raises EngineFailure."""
         return tuple(marks for _, marks, is_running in await self._left() if is_running)
 
     async def sweep(self) -> tuple[str, ...]:
-        """Remove the serving containers of this state directory that are not in use here; their names. Raises EngineFailure."""
+        """Remove the serving containers of this state directory that are not in use; returns their names. Raises EngineFailure."""
         used = {serving.container for serving in self._up.values()}
         left = [(container, marks) for container, marks, _ in await self._left() if container not in used]
         for container, marks in left:
@@ -152,7 +153,7 @@ class DockerRuntime:
         return tuple(sorted(marks.name for _, marks in left))
 
     async def sweep_images(self, sources_of: Callable[[str], Awaitable[Sequence[DockerSource]]]) -> tuple[str, ...]:
-        """Remove the images that were built for what no version of a tool says any more; their names. Raises EngineFailure."""
+        """Remove images built for sources that no version of a tool has any more; returns their names. Raises EngineFailure."""
         return await self._images.sweep(sources_of)
 
     async def close(self) -> None:
@@ -162,9 +163,7 @@ class DockerRuntime:
         self._deaths.close()
 
     async def _left(self) -> list[tuple[str, Marks, bool]]:
-        wanted = {"label": f"{STATE}={self._settings.owner.state}"}
-        containers = await self._engine.ask(lambda api: api.containers(all=True, filters=wanted))
-        return self._settings.seals.ours(containers, Kind.SERVING)
+        return await own_containers(self._engine, self._settings, Kind.SERVING)
 
     async def _made(self, tool: ToolManifest, source: DockerSource, progress: Progress) -> _Serving:
         enforced, _ = granted(tool.security_context.asked, self._settings.policy)
@@ -190,7 +189,7 @@ class DockerRuntime:
             with given as file:
                 shape = replace(shape, mounts=tuple(mounts), given=file, user=user.settings.user)
                 container = await created(self._engine, container_config(shape, way, carried), name)
-                stack.push_async_callback(self._removed, container, name)
+                stack.push_async_callback(self._remove, container, name)
                 self._deaths.watch(container)
                 stack.callback(self._deaths.forget, container)
                 await self._engine.ask(lambda api: api.start(container))
@@ -207,7 +206,7 @@ class DockerRuntime:
     async def _opened(
         self, name: str, port: int, hosts: tuple[str, ...], audited: Audited, identity: Identity | None
     ) -> tuple[SandboxNetwork, AsyncExitStack]:
-        """The connections into and out of the container of this name, and what closes our end of them. Raises OSError."""
+        """Open the container's connections; returns them and the stack that closes our end. Raises OSError."""
         stack = AsyncExitStack()
         tell, observed = audited.refusals.tell, self._settings.observed
         opening = Opening(hosts=hosts, port=port, tell=tell, lasting=True, python=INSIDE, observed=observed, identity=identity)
@@ -216,16 +215,16 @@ class DockerRuntime:
     async def _adopted(
         self, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource, progress: Progress
     ) -> _Serving | None:
-        """A container that a worker before this one made for the same, and that still answers."""
+        """Adopt a container that an earlier worker made for the same source, if it still answers."""
         used = {serving.container for serving in self._up.values()}
         for container, marks, is_running in await self._left():
             same = (marks.tool, marks.version, marks.source) == (shape.marks.tool, shape.marks.version, shape.marks.source)
             if not same or not is_running or container in used:
                 continue
-            there = self._there.setdefault(marks.name, ExitStack())
+            when_gone = self._when_gone.setdefault(marks.name, ExitStack())
             serving = await self._found_again(container, marks, shape, hosts, audited, source)
             if serving is not None:
-                self._there.pop(marks.name, there).close()
+                self._when_gone.pop(marks.name, when_gone).close()
                 progress(f"found the container of {marks.tool} that was left")
                 return serving
             await self._swept(container, marks)
@@ -234,7 +233,7 @@ class DockerRuntime:
     async def _found_again(
         self, container: str, marks: Marks, shape: Shape, hosts: tuple[str, ...], audited: Audited, source: DockerSource
     ) -> _Serving | None:
-        """None for one that does not answer, or whose user another tool has by now."""
+        """None if the container does not answer, or if another tool has its user by now."""
         found = await inspected(self._engine, container)
         async with AsyncExitStack() as stack:
             user = await asyncio.to_thread(user_of, self._parts, shape.place, str(found["Config"]["User"]))
@@ -250,7 +249,7 @@ class DockerRuntime:
             if health is None or not await serves(health, source.health_path, way.endpoint, self._http):
                 return None
             serving, info = await self._serving(container, shape, audited, marks.name, way.endpoint, opened, user.release)
-            await self._book.note(info)  # its removal may have been interrupted by a crash
+            await self._book.note(info)  # a crash may have interrupted its removal
             stack.pop_all()
         return serving
 
@@ -258,7 +257,7 @@ class DockerRuntime:
         progress(f"looking for the container {container[:12]}")
         found = await self._given.find(tool.tool_id, container, source.internal_port)
         self._deaths.watch(found.container)
-        if found.must_start:
+        if not found.endpoint:
             progress(f"starting the container {container[:12]}")
             await self._engine.ask(lambda api: api.start(found.container))
             found = await self._given.find(tool.tool_id, container, source.internal_port)
@@ -274,19 +273,14 @@ class DockerRuntime:
         state, info = found["State"], info_of(found, shape.marks)
         started, pid = moment_of(state["StartedAt"]), int(state["Pid"])
         if shape.calls is not None:
-            watch = Watch(
-                [shape.calls], SandboxLimits(disk_bytes=shape.limits.scratch_bytes), memory=False, kill=lambda: self._fill(container)
-            )
+            # A container that is reported as ended is removed.
+            how = "wrote more into the files of its calls than it may (`diskBytes`) and was ended"
+            limits = SandboxLimits(disk_bytes=shape.limits.scratch_bytes)
+            watch = Watch([shape.calls], limits, memory=False, kill=lambda: self._deaths.say(container, how))
             watch.begin(lambda: pid)
             way.push_async_callback(watch.end)
-        running = Running(endpoint, started, pid)
-        sees_calls = shape.calls is not None
-        serving = _Serving(container, running, name, shape.place, way, audited, release, info, sees_calls=sees_calls)
-        return serving, info
-
-    def _fill(self, container: str) -> None:
-        """A container that is reported as ended is removed."""
-        self._deaths.say(container, "wrote more into the files of its calls than it may (`diskBytes`) and was ended")
+        running, sees_calls = Running(endpoint, started, pid), shape.calls is not None
+        return _Serving(container, running, name, shape.place, way, audited, release, info, sees_calls=sees_calls), info
 
     async def _until_healthy(self, tool_id: str, container: str, endpoint: str, path: str) -> None:
         """Raises StartFailed."""
@@ -323,7 +317,7 @@ class DockerRuntime:
         await self._buried(serving)
 
     async def _buried(self, serving: _Serving) -> None:
-        """Keep the end of its output, and remove it if we made it; a second caller waits until that is done."""
+        """Keep the end of the container's log, and remove it if it is ours. A second caller waits until that is done."""
         async with serving.burial:
             if serving.is_buried:
                 return
@@ -336,7 +330,7 @@ class DockerRuntime:
                 await self._book.note(gone(serving.info))
             try:
                 if serving.info is not None:
-                    await self._removed(serving.container, serving.name)
+                    await self._remove(serving.container, serving.name)
             finally:
                 self._release(serving.name, serving.release)
             serving.is_buried = True
@@ -345,23 +339,23 @@ class DockerRuntime:
     async def _swept(self, container: str, marks: Marks) -> None:
         with contextlib.suppress(Missing):
             await self._book.note(gone(info_of(await inspected(self._engine, container), marks)))
-        await self._removed(container, marks.name)
+        await self._remove(container, marks.name)
 
-    async def _removed(self, container: str, name: str) -> None:
-        """What is gone is no error. Raises EngineFailure."""
-        there = self._there.setdefault(name, ExitStack())
+    async def _remove(self, container: str, name: str) -> None:
+        """Remove a container, if it still exists, and what belongs to it. Raises EngineFailure."""
+        when_gone = self._when_gone.setdefault(name, ExitStack())
         with contextlib.suppress(Missing):
             await removed(self._engine, container)
-        self._there.pop(name, there).close()
+        self._when_gone.pop(name, when_gone).close()
         await asyncio.to_thread(self._egress.forget, name)
 
     def _release(self, name: str, release: Callable[[], None]) -> None:
-        """The user of the container of this name: not of one that may still run, but when the sweep has removed it."""
-        there = self._there.get(name)
-        release() if there is None else there.callback(release)
+        """Give the container's user back: at once, or, if the container may still run, once the sweep has removed it."""
+        when_gone = self._when_gone.get(name)
+        release() if when_gone is None else when_gone.callback(release)
 
 
 def _write(path: Path, text: str) -> None:
-    with contextlib.suppress(OSError):  # a full disk: the container is gone all the same
+    with contextlib.suppress(OSError):  # a full disk must not stop the removal
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

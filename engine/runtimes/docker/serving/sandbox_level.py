@@ -1,11 +1,10 @@
-"""The level of the sandbox that is a container on this machine's Docker engine: the same view as in the other, kept apart by the engine."""
+"""The sandbox level `docker`: each run is a container with the same files as at the other levels, isolated by the engine."""
 
 import asyncio
 import contextlib
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -18,10 +17,10 @@ from engine.runtimes.docker_engine.labels import STATE, Kind, Marks, Origin
 from engine.runtimes.docker_engine.limits import ContainerLimits
 from engine.runtimes.docker_engine.seals import Seals
 from engine.runtimes.docker_engine.serving_containers import created, hardened
-from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Prepared
+from engine.runtimes.process.box import PYTHON, Box, Ending, LevelUnavailable, Mount, Prepared
 from engine.runtimes.process.ownership import Owner
 from engine.runtimes.sandbox import inside
-from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
+from engine.runtimes.sandbox.identities import Identities, Taken, differences_of
 from engine.runtimes.sandbox.levels import confine
 from engine.runtimes.sandbox.levels.machine_paths import opened
 from engine.runtimes.sandbox.levels.seccomp import filter_fd
@@ -35,9 +34,9 @@ _FIRST_INSIDE = Path("/.tool-agent", _FIRST.name)
 _FILTERING = Path(confine.__file__)
 _FILTERING_INSIDE = Path("/.tool-agent", _FILTERING.name)
 _FILTER_INSIDE = Path("/.tool-agent/filter")
-_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+
 _NEVER = "0001-"
-"""So begins the time at which a container started that did not."""
+"""How the engine's start time begins for a container that never started."""
 _ASKED_S = 15.0
 _AGAIN_S = 1.0
 _SLOWEST_AGAIN_S = 60.0
@@ -53,13 +52,13 @@ _MASKED = (
     "/proc/timer_stats",
     "/sys",
 )
-"""Docker's own list, and all of /sys, which tells about the machine."""
+"""Docker's own list, and all of /sys, which describes the machine."""
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 _WANTED = {"MemoryLimit": "memory", "PidsLimit": "pids", "CpuCfsQuota": "cpu"}
 
 
 class ContainerLevel:
-    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are."""
+    """`identities` are the ordinary users of payloads if the worker is root; without them, payloads run as the worker's user."""
 
     level = SandboxLevel.DOCKER
     has_own_network = True
@@ -76,7 +75,7 @@ class ContainerLevel:
         self._removing: set[asyncio.Task[None]] = set()
 
     def differences(self) -> tuple[Difference, ...]:
-        return (*self._lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
+        return (*self._lacking, *differences_of(self._identities))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         if self._program is None:
@@ -98,10 +97,10 @@ class ContainerLevel:
         try:
             return await self._engine.ask(self._swept)
         except EngineFailure:
-            return ()  # without an engine there are no containers either
+            return ()  # without an engine there are no containers
 
     def _left(self, container: str, name: str, taken: Taken | None) -> None:
-        """A container whose run is over and that could not be removed goes on: so again, until it is gone."""
+        """Retry the removal of a container whose run is over, until it is gone."""
         removing = asyncio.create_task(self._removed(container, name, taken), name=f"remove {name}")
         self._removing.add(removing)
         removing.add_done_callback(self._removing.discard)
@@ -134,9 +133,9 @@ class ContainerLevel:
         ours = [Mount(_FIRST, _FIRST_INSIDE)]
         filtering: list[str] = []
         if self._filter is not None:
-            # The engine's own filter lets more through, and which depends on its version.
+            # The engine's own filter is weaker, and differs by version.
             ours += [Mount(_FILTERING, _FILTERING_INSIDE), Mount(self._filter, _FILTER_INSIDE)]
-            filtering = [_PYTHON, "-I", "-S", str(_FILTERING_INSIDE), "--filtered", str(_FILTER_INSIDE)]
+            filtering = [PYTHON, "-I", "-S", str(_FILTERING_INSIDE), "--filtered", str(_FILTER_INSIDE)]
         mounts = (*self._system.mounts, *ours, *box.mounts)
         host: Document = {
             **hardened(limits),
@@ -148,12 +147,12 @@ class ContainerLevel:
         }
         return {
             "Image": image,
-            # A first process does not get the signals it has no handler for, and has to bury orphans.
-            "Entrypoint": [*filtering, _PYTHON, "-I", "-S", str(_FIRST_INSIDE), "--", *argv],
+            # The first process must handle signals, as the kernel ignores them by default for it, and must reap orphans.
+            "Entrypoint": [*filtering, PYTHON, "-I", "-S", str(_FIRST_INSIDE), "--", *argv],
             "Cmd": [],
             "User": user,
             "WorkingDir": str(box.folder),
-            # The mark lets our guardian end it when we are killed.
+            # By this mark the guardian ends it if the worker is killed.
             "Env": [f"{name}={value}" for name, value in {**self._owner.environment, **box.environment}.items()],
             "Labels": self._seals.on_container(self._origin, marks),
             "Hostname": "sandbox",
@@ -166,7 +165,7 @@ class ContainerLevel:
         }
 
     def _made_image(self, api: Api) -> str:
-        """What is seen in it comes from this machine."""
+        """The image is empty: all files come from this machine by mounts."""
         image = empty_image(self._engine, api, self._seals.on_image(self._origin), self._system.links)
         self._lacking = tuple(_lacking(api.info()))
         self._image = image
@@ -184,7 +183,7 @@ class ContainerLevel:
 
 
 class _Run:
-    """A container that was made and is started, and listened to, by the engine's command line."""
+    """A created container, which the `docker` command line starts and attaches to."""
 
     pass_fds: Sequence[int] = ()
     ends_with_us = False
@@ -224,7 +223,7 @@ class _Run:
             self._left(self._container, self._name, self._taken)
             raise OSError(f"the container {self._container[:12]} could not be removed: {error}") from error
         if self._taken:
-            self._taken.release()  # not of one that may still run
+            self._taken.release()  # only now: until then it could still run
         return self._watch.ending(ending)
 
     def _first(self) -> int | None:
@@ -241,7 +240,7 @@ class _Run:
             api.remove_container(self._container, v=True, force=True)
 
     def _signal(self, number: signal.Signals) -> None:
-        """The command line hands on what it is sent; SIGKILL it cannot, and `end` removes the container."""
+        """The command line passes signals on. It cannot pass SIGKILL; then `end` removes the container."""
         if self._pid is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, number)

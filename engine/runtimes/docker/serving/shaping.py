@@ -1,4 +1,4 @@
-"""What a serving container is to be like, of what its tool, its source, its image and this host say."""
+"""Derives a serving container's properties from its tool, source, image and this host's settings."""
 
 import secrets
 
@@ -6,7 +6,7 @@ from engine.runtimes.docker.serving.account import serving_limits
 from engine.runtimes.docker_engine.binds import bind
 from engine.runtimes.docker_engine.engine import Document
 from engine.runtimes.docker_engine.image import Image
-from engine.runtimes.docker_engine.labels import Kind, Marks, digest
+from engine.runtimes.docker_engine.labels import Kind, digest
 from engine.runtimes.docker_engine.serving_containers import Shape
 from engine.runtimes.docker_engine.settings import DockerSettings
 from engine.runtimes.docker_engine.volumes import calls_of, image_mounts, volume_mounts
@@ -18,7 +18,7 @@ from toolagent.contracts.sources import DockerSource
 from toolagent_service.calls.shared_processes import name_inside, place_of, process_key
 
 _PORT = 8000
-"""For a server that is told by $PORT."""
+"""The port of a server that reads $PORT."""
 
 
 def shape_of(
@@ -33,7 +33,7 @@ def shape_of(
     """Raises StartFailed."""
     command = source.command or image.command
     if not command:
-        message = f"The image of {tool.tool_id!r} says no command to run; name one in the source's `command`."
+        message = f"The image of {tool.tool_id!r} has no command to run: name one in the source's `command`."
         raise StartFailed(ErrorType.DEPENDENCY_ERROR, message, {"image": image.image_id})
     calls = calls_of(tool, source, settings)
     limits = serving_limits(tool, source, settings, processors)
@@ -44,13 +44,13 @@ def shape_of(
         apart.append(settings.seals.digest(*(f"{name}={value}" for name, value in sorted(variables.secret.items()))))
     told = digest(said, image.image_id, repr(limits), str(calls), *hosts, *apart)
     name = f"tool-agent-{tool.tool_id.replace(':', '-')[:40]}-{secrets.token_hex(4)}"
-    marks = Marks(Kind.SERVING, name, tool.tool_id, tool.version, settings.host, settings.owner.mark, told)
+    marks = settings.marks(Kind.SERVING, name, tool.tool_id, tool.version, told)
     names = (name_inside(tool.tool_id, source), place_of(tool.tool_id, source))
     return Shape(settings.labels(marks), marks, image, command, variables.plain, limits, port, settings.user, *names, calls)
 
 
 def mounts_of(shape: Shape, source: DockerSource, settings: DockerSettings) -> list[Document]:
-    """Of the folders that the container sees. Those of its own become the user's of `settings`. Raises StartFailed, OSError."""
+    """The mounts of the container's folders. Its own folders are handed to the user of `settings`. Raises StartFailed, OSError."""
     mounts = volume_mounts(source.volumes, shape.place, settings)
     if shape.calls is not None:
         shape.calls.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Which user a serving container is: one of its tool's own, when we are root."""
+"""The user of a serving container: its tool's own, if the worker is root."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from toolagent_service.calls.shared_processes import place_of_volumes
 
 @dataclass(frozen=True, slots=True)
 class ContainerUser:
-    """`settings` are the host's, with this user. `release` once the container is gone: then the user may be another tool's."""
+    """`settings` are the host's, with this user. Call `release` once the container is gone: another tool may then take the user."""
 
     settings: DockerSettings
     release: Callable[[], None]
@@ -25,15 +25,15 @@ class ContainerUser:
 
 
 def user_of(parts: DockerParts, place: str, had: str = "") -> ContainerUser:
-    """That of the tool that has this place, who gets its volumes; without users of tools, the settings' own.
+    """Take the user of the tool with this place, and hand it the tool's volumes. Without users of tools: the settings' user.
 
-    `had` is the user, as the engine writes it, of a container that is to be found again: this one, unless another tool took it meanwhile.
+    `had`: the user of an existing container, in the engine's form. It is taken again, unless another tool has it by now.
 
     Raises StartFailed, OSError.
     """
     if parts.users is None:
         return ContainerUser(parts.settings, lambda: None)
-    # The next owner of this user gives back what lies here.
+    # The next owner of this user takes this folder's files from it.
     folder = parts.settings.kept / "volumes" / place_of_volumes(place)
     folder.mkdir(parents=True, exist_ok=True)
     uid = had.partition(":")[0]

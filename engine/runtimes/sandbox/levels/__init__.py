@@ -1,1 +1,1 @@
-"""The ways to keep a program apart: by namespaces, or by limits alone. The third, a container, is in `docker`."""
+"""Sandbox levels: namespaces (`bubblewrap`), or limits only (`rlimits`). The third, containers, is in `docker`."""

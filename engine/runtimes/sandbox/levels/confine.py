@@ -1,10 +1,10 @@
-"""Gives up what a program is not to have, and becomes it; runs as `python -I -S confine.py ORDER GO ALIVE [FILTER]`.
+"""Drops rights and executes a program; runs as `python -I -S confine.py ORDER GO ALIVE [FILTER]`.
 
-Standard library only. All four are descriptors: of a JSON object `rlimits` writes it), of a byte that is the leave
-to begin, of a pipe that ends with the run, and of a filter of system calls. There are three processes: the one that was launched; the
-keeper, in a session of its own, which ends all that is left once the program or the launched one has ended; and the program.
+Standard library only. The arguments are descriptors: of a JSON object that `rlimits` writes, of a pipe whose first byte starts the
+program, of a pipe that ends with the run, and of a system call filter. There are three processes: the launched one; the keeper, in its
+own session, which ends everything once the program or the launched process has ended; and the program.
 
-`confine.py --filtered FILE PROGRAM …` only puts a filter around a program.
+`confine.py --filtered FILE PROGRAM …` only installs a filter and executes a program.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _FILTERED = "--filtered"
 _CAPABILITIES = 64
 _MOST_FDS = 2**31 - 1
 
-# Rights of Landlock (linux/landlock.h), and since which version of it.
+# Rights of Landlock (linux/landlock.h), and the versions that introduced them.
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _MAKE_CHAR, _MAKE_BLOCK = 1 << 6, 1 << 11
 _REFER, _TRUNCATE, _IOCTL = 1 << 13, 1 << 14, 1 << 15
@@ -44,7 +44,7 @@ _DEVICE = _READ_FILE | _WRITE_FILE | _TRUNCATE
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 
 _OF_ITSELF = ("cmdline", "comm", "environ", "fd", "limits", "maps", "stat", "statm", "status")
-"""In its folder of /proc; there is also the machine's network."""
+"""Files of /proc/PID that the program may read; others there show the machine's network."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -54,13 +54,13 @@ def main(arguments: Sequence[str]) -> int:
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
         _filter(Path(arguments[1]).read_bytes())
         os.execv(arguments[2], tuple(arguments[2:]))  # noqa: S606 - that is what we are for
-    # Our launcher; if it is gone already, no go-ahead comes.
+    # Die with the launcher. If it is gone already, no byte to start arrives.
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     order, go, *rest = (int(fd) for fd in arguments)
     said: dict[str, Any] = json.loads(_all(order))
     rules = _all(rest[1]) if len(rest) > 1 else b""
     if not os.read(go, 1):
-        return _NOT_BEGUN  # our launcher has gone
+        return _NOT_BEGUN  # the launcher is gone
     launched = os.getpid()
     keeper = os.fork()
     if keeper == 0:
@@ -69,12 +69,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def abi() -> int:
-    """Which version of Landlock this kernel has; 0 is none."""
+    """The kernel's version of Landlock; 0 if there is none."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)))
 
 
 def _kept(order: Mapping[str, Any], rules: bytes, launched: int) -> int:
-    """Run the program, and when it ends, or we are told to, end all that it started."""
+    """Run the program. When it ends, or when signalled, end everything that it started."""
     signals = {signal.SIGCHLD, signal.SIGUSR1}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     os.setsid()
@@ -87,7 +87,7 @@ def _kept(order: Mapping[str, Any], rules: bytes, launched: int) -> int:
     program = os.fork()
     if program == 0:
         _become(order, rules, environment, signals)
-    # Programs of the same user cannot look into us.
+    # Prevents programs of the same user from inspecting this process.
     _prctl(_PR_SET_DUMPABLE, 0)
     code = None
     while code is None:
@@ -97,7 +97,7 @@ def _kept(order: Mapping[str, Any], rules: bytes, launched: int) -> int:
 
 
 def _ended(program: int) -> int | None:
-    """Reap ended children; returns the exit code of the program, if it was among them."""
+    """Reap ended children; returns the program's exit code, if it was among them."""
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == 0:
@@ -107,7 +107,7 @@ def _ended(program: int) -> int | None:
 
 
 def _end_all() -> None:
-    """Orphans become children of ours, so it is over when there are none."""
+    """Kill all descendants. Orphans become our children, so all have ended once there are none."""
     with contextlib.suppress(ChildProcessError):
         while True:
             for pid in _descendants(os.getpid()):
@@ -120,18 +120,18 @@ def _descendants(root: int) -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            # What has gone meanwhile has no children.
+            # A process that is gone has no children.
             with contextlib.suppress(OSError):
                 text = (entry / "stat").read_bytes()
                 children.setdefault(int(text.rpartition(b")")[2].split()[1]), []).append(int(entry.name))
     found = list(children.get(root, ()))
-    for pid in found:  # grows as we go
+    for pid in found:  # grows during the loop
         found += children.get(pid, ())
     return found
 
 
 def _forget_environment() -> None:
-    """A search for the mark of the run must find the program, not us."""
+    """Clear our environment, so that a search for the run's mark finds the program only."""
     fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
     begin, end = int(fields[47]), int(fields[48])
     if begin:
@@ -150,7 +150,7 @@ def _become(order: Mapping[str, Any], rules: bytes, marks: Mapping[str, str], bl
         if order["processors"]:
             os.sched_setaffinity(0, order["processors"])
         _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-        # Files are opened while we may, and restrict us once we are another user.
+        # Open the files with the current rights; the ruleset is applied after the change of user.
         ruleset = _ruleset(order["landlock"]) if order["landlock"] else None
         if order["user"]:
             _drop_to(*order["user"])
@@ -170,7 +170,7 @@ def _become(order: Mapping[str, Any], rules: bytes, marks: Mapping[str, str], bl
 
 def _drop_to(uid: int, gid: int) -> None:
     for capability in range(_CAPABILITIES):
-        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for those there are not
+        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for unknown ones
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
@@ -182,7 +182,7 @@ def _ruleset(wanted: Mapping[str, Any]) -> int:
     network = _BIND | _CONNECT if version >= _NETWORK_SINCE else 0
     scopes = _SCOPES if version >= _SCOPES_SINCE else 0
     attributes = struct.pack("=QQQ", files, network, scopes)
-    # An older kernel knows fewer fields, and insists that the others are zero, which they are.
+    # An older kernel knows fewer fields, and requires the others to be zero, which they are.
     ruleset = _checked(_libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0), "landlock_create_ruleset")
     for right, paths in (
         (_READ, (*wanted["read"], *(f"/proc/{os.getpid()}/{name}" for name in _OF_ITSELF))),

@@ -1,4 +1,4 @@
-"""What both of our own levels share to set up a run before its first instruction: limits, descriptors, files in memory."""
+"""Shared by the levels `bubblewrap` and `rlimits` to prepare a run: limits, descriptors, files in memory."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ from toolagent.contracts.sandbox import SandboxLimits
 
 
 class Descriptors:
-    """Those of one run that are open here."""
+    """The open descriptors of one run."""
 
     def __init__(self, *fds: int) -> None:
         self._open = {*fds}
@@ -21,20 +21,20 @@ class Descriptors:
         return fd
 
     def close(self, *fds: int) -> None:
-        """Each once: a closed number may be reused by now. Without any named, all."""
+        """Close these, or all if none are named; each only once, as a closed number may be reused."""
         for fd in self._open.intersection(fds or self._open):
             self._open.discard(fd)
             os.close(fd)
 
 
 def bounds_of(limits: SandboxLimits, missing: Collection[str], processes: int | None) -> list[tuple[int, int]]:
-    """What the kernel bounds for each process, and where control groups are `missing` in place of them. `processes` are of the user."""
+    """Resource limits for each process, with substitutes for `missing` control groups. `processes` counts those of the user."""
     asked = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, limits.open_files), (resource.RLIMIT_FSIZE, limits.file_bytes)]
     if "memory" in missing:
-        asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # of each process; the watch sees to their sum
+        asked.append((resource.RLIMIT_DATA, limits.memory_bytes))  # per process; the watch checks their sum
     if "pids" in missing:
         asked.append((resource.RLIMIT_NPROC, processes))
-    # No limit of ours may be above the one we are under ourselves.
+    # No limit may exceed the worker's own.
     return [(which, _at_most(bound, resource.getrlimit(which)[1])) for which, bound in asked if bound is not None]
 
 
@@ -43,7 +43,7 @@ def _at_most(bound: int, hard: int) -> int:
 
 
 def memory_file(name: str, content: bytes) -> int:
-    """A descriptor to read it from. Raises OSError."""
+    """A descriptor of a file in memory with this content. Raises OSError."""
     fd = os.memfd_create(name)
     with os.fdopen(os.dup(fd), "wb") as file:
         file.write(content)
@@ -52,7 +52,7 @@ def memory_file(name: str, content: bytes) -> int:
 
 
 async def readable(fd: int) -> None:
-    """Wait until there is something to read, or the end."""
+    """Wait until there is data, or the end."""
     loop = asyncio.get_running_loop()
     ready = loop.create_future()
     loop.add_reader(fd, lambda: ready.done() or ready.set_result(None))
@@ -63,9 +63,9 @@ async def readable(fd: int) -> None:
 
 
 def processors(limits: SandboxLimits) -> list[int]:
-    """Those that a run may use, where the kernel does not let us ration their time.
+    """The processors for a run, where the kernel cannot limit processor time.
 
-    As many of ours as are asked for, part of one counted as one; any of them, so that runs spread.
+    As many as the limit says, rounded up; chosen at random, so that runs spread.
     """
     ours = sorted(os.sched_getaffinity(0))
     return sorted(random.sample(ours, min(len(ours), math.ceil(limits.cpus or 1))))

@@ -1,4 +1,4 @@
-"""Opens what a policy lets tools have of the machine without following links: another tool that writes there may have put one."""
+"""Opens paths that a policy grants without following links: another tool that writes there may have made one."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def opened(path: Path) -> int:
-    """A descriptor that only names it (O_PATH), to be closed. Raises OSError, ELOOP when there is a symbolic link on the way."""
+    """A descriptor (O_PATH) of the path; the caller closes it. Raises OSError; ELOOP if there is a symbolic link on the way."""
     found = os.open("/", os.O_PATH | os.O_CLOEXEC)
     for name in path.parts[1:]:
         outer = found

@@ -1,4 +1,4 @@
-"""Where a program finds its files when it sees those of the machine: each at its own place."""
+"""Maps a program's paths to the machine's, for a sandbox without a file system of its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _SEARCH = 0o001
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """`real` says where on the machine a path is that a program would see elsewhere in other sandboxes."""
+    """`real` maps the paths that programs see in other sandboxes to those of the machine."""
 
     real: Mapping[Path, Path]
     readable: tuple[Path, ...]
@@ -21,7 +21,7 @@ class Places:
 
     @classmethod
     def of(cls, mounts: Sequence[Mount], scratch: Path) -> "Places":
-        """`scratch` stands for /tmp. Raises LevelUnavailable for what needs a view of its own."""
+        """`scratch` replaces /tmp. Raises LevelUnavailable for mounts that need a file system of their own."""
         for mount in mounts:
             for outer in mounts:
                 if outer is not mount and mount.target.is_relative_to(outer.target):
@@ -31,23 +31,23 @@ class Places:
         return cls(real, readable, (scratch, *(mount.source for mount in mounts if mount.writable)))
 
     def word(self, text: str) -> str:
-        """An argument that is a path, or begins with one, as it is on the machine."""
+        """An argument with its path replaced by the machine's, if it is one."""
         if not text.startswith("/"):
             return text
         path = Path(text)
-        # The innermost counts.
+        # The innermost mount decides.
         for target in sorted(self.real, key=lambda one: len(one.parts), reverse=True):
             if path.is_relative_to(target):
                 return text if self.real[target] == target else str(self.real[target] / path.relative_to(target))
         return text
 
     def words(self, text: str) -> str:
-        """The value of a variable: paths with colons between them, or something else."""
+        """Like `word`, for the value of a variable: paths separated by colons, or another text."""
         return ":".join(map(self.word, text.split(":")))
 
 
 def require_reachable(identity: Identity, paths: Iterable[Path | str]) -> None:
-    """Raises LevelUnavailable when a folder on the way is closed to this user."""
+    """Raises LevelUnavailable if this user cannot enter a folder on the way."""
     for path in map(Path, paths):
         for folder in reversed(path.resolve().parents):
             if not folder.stat().st_mode & _SEARCH and folder.stat().st_uid != identity.uid:

@@ -1,18 +1,17 @@
-"""The level for machines with neither bubblewrap nor Docker: limits of processes, an ordinary user, Landlock where the kernel has it."""
+"""The sandbox level `rlimits`, for machines without bubblewrap and Docker: resource limits, an ordinary user, and Landlock if available."""
 
 import asyncio
 import contextlib
 import json
 import os
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from engine.disk.leftovers import discard
-from engine.runtimes.process.box import Box, Ending, LevelUnavailable, Prepared
+from engine.runtimes.process.box import PYTHON, Box, Ending, LevelUnavailable, Prepared
 from engine.runtimes.process.ownership import MARK, Owner
 from engine.runtimes.process.processes import RUN_MARK
 from engine.runtimes.sandbox.identities import Identities, Taken
@@ -27,7 +26,7 @@ from engine.runtimes.sandbox.levels.watch import Watch
 from toolagent.contracts.sandbox import Difference, SandboxLevel, SandboxLimits
 
 _PROGRAM = Path(confine.__file__)
-_PYTHON = str(Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}"))
+
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _ALSO_READ = (
     "/etc/hosts",
@@ -39,14 +38,14 @@ _ALSO_READ = (
     "/proc/sys/vm/overcommit_memory",
     "/sys/devices/system/cpu",
 )
-"""What interpreters look at to know how many processors and how much memory there are, and where `localhost` is."""
+"""Files that interpreters read to learn the number of processors, the memory, and the address of `localhost`."""
 _GONE_S = 5.0
 
 
 class RLimits:
-    """`identities` are the ordinary users that payloads become when we are root; without, they stay who we are.
+    """`identities` are the ordinary users of payloads if the worker is root; without them, payloads run as the worker's user.
 
-    `folder` is for what runs need while they last. `abi` is the version of Landlock that is used at most.
+    `folder` holds the runs' temporary files. `abi` is the highest version of Landlock to use.
     """
 
     level = SandboxLevel.RLIMITS
@@ -59,7 +58,7 @@ class RLimits:
         self._has_filter = _has_filter()
 
     def differences(self) -> tuple[Difference, ...]:
-        """What this level does not hold."""
+        """What this level cannot enforce."""
         told = dict(_NEVER_HELD)
         if self._identities is None:
             told |= _AS_OURSELVES
@@ -80,13 +79,13 @@ class RLimits:
         return (*await self._cgroups.sweep(), *await asyncio.to_thread(self._swept))
 
     def _prepare(self, argv: Sequence[str], box: Box) -> "_Run":
-        # Named by its owner, so that a sweep knows whose it is.
+        # The path contains the owner's mark, for the sweep.
         scratch = self._folder / self._owner.mark / box.name
         places = Places.of(box.mounts, scratch)
         taken = self._identities.of(box) if self._identities else None
         try:
             if taken:
-                require_reachable(taken.identity, (_PYTHON, self._folder, *(mount.source for mount in box.mounts)))
+                require_reachable(taken.identity, (PYTHON, self._folder, *(mount.source for mount in box.mounts)))
             for mount in box.mounts:
                 if mount.is_machines:
                     os.close(opened(mount.source))
@@ -135,7 +134,7 @@ class RLimits:
         }
 
     def _bounds(self, limits: SandboxLimits, uid: int) -> list[tuple[int, int]]:
-        # It counts all that the user has, so those there already come on top.
+        # The kernel counts all processes of the user, so the existing ones are added.
         is_counted = "pids" in self._cgroups.missing and limits.processes is not None
         return bounds_of(limits, self._cgroups.missing, (limits.processes or 0) + _running(uid) if is_counted else None)
 
@@ -150,7 +149,7 @@ class RLimits:
 
 
 class _Descriptors(Descriptors):
-    """What the first program of a run reads. It begins when something is written to `go`, and not when that is closed."""
+    """The descriptors of `confine.py`. The run starts when a byte is written to `go`, not when that is closed."""
 
     def __init__(self, order: Mapping[str, object], rules: int | None) -> None:
         order_fd = memory_file("order", json.dumps(order).encode())
@@ -161,7 +160,7 @@ class _Descriptors(Descriptors):
 
 
 class _Run:
-    """Held before its first instruction until it is under its limits."""
+    """A run that waits before its first instruction until its limits are set."""
 
     environment: Mapping[str, str] = {}
     ends_with_us = True
@@ -171,7 +170,7 @@ class _Run:
     ) -> None:
         self._fds, self._group, self._scratch, self._taken = fds, group, scratch, taken
         self.pass_fds: Sequence[int] = fds.handed_over
-        self.argv: Sequence[str] = [_PYTHON, "-I", "-S", str(_PROGRAM), *map(str, self.pass_fds)]
+        self.argv: Sequence[str] = [PYTHON, "-I", "-S", str(_PROGRAM), *map(str, self.pass_fds)]
         self._watch = Watch(watched, limits, memory="memory" not in group.folders, kill=self._kill)
         self._pid: int | None = None
 
@@ -180,7 +179,7 @@ class _Run:
         self._fds.close(*self.pass_fds)
         self._group.add(pid)
         self._watch.begin(lambda: pid)
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and says on stderr why
+        with contextlib.suppress(BrokenPipeError):  # it has ended; the reason is on stderr
             os.write(self._fds.go, b"\n")
         self._fds.close(self._fds.go)
 
@@ -214,7 +213,7 @@ class _Run:
         return psutil.Process(self._pid).children() if self._pid is not None else ()
 
     async def _keeper_gone(self) -> None:
-        """It has the last write end of this pipe, and ends when all that the program started has."""
+        """Wait for the keeper, which holds the last write end of the pipe `alive` and ends after everything the program started."""
         try:
             async with asyncio.timeout(_GONE_S):
                 await readable(self._fds.alive)
@@ -223,7 +222,7 @@ class _Run:
 
 
 def _readable(own: Path) -> list[Path]:
-    """Programs, libraries and certificates of the machine; it keeps its own /etc, of which most is not to be read."""
+    """Programs, libraries and certificates of the machine, and a few other files. Most of its /etc stays unreadable."""
     system = [mount.source for mount in SystemFiles.write(own, (os.getuid(),)).mounts]
     return [path for path in (*system, *map(Path, _ALSO_READ)) if path.exists() and not path.is_relative_to(own)]
 
@@ -237,7 +236,7 @@ def _has_filter() -> bool:
 
 
 def _running(uid: int) -> int:
-    """Threads of this user, which the kernel counts as processes."""
+    """The number of this user's threads, which the kernel counts as processes."""
     count = 0
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):

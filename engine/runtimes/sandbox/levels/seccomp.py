@@ -1,4 +1,4 @@
-"""The system calls that a sandboxed program is refused: those that reach beyond what it is given."""
+"""The filter of system calls for sandboxed programs."""
 
 import errno
 import functools
@@ -28,9 +28,9 @@ _REFUSED = (
 )  # fmt: skip
 _MODES = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2, "creat": 1, "mknod": 1, "mknodat": 2}
 _MODES_OF_NEW = {"open": (2, 1), "openat": (3, 2)}
-"""Which argument holds the mode, and which the flags."""
+"""The positions of the mode and of the flags."""
 _MAKING = (os.O_CREAT, os.O_TMPFILE & ~os.O_DIRECTORY)
-"""Without one of these flags there is no mode. What has no name yet can be given one."""
+"""The mode matters only with one of these flags. A file made by O_TMPFILE can get a name later."""
 _AS_ANOTHER = (stat.S_ISUID, stat.S_ISGID)
 _NAMESPACES = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET} and NEWTIME
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C
@@ -38,7 +38,7 @@ _INTERNET = (socket.AF_INET, socket.AF_INET6)
 _FAMILIES = (socket.AF_UNIX, *_INTERNET, socket.AF_NETLINK)
 _HIGHEST_FAMILY = 64
 
-# Where the machine's own network and processes are around: what would reach them.
+# For programs without namespaces: calls that reach the machine's network and processes.
 _SHARED = (
     "shmget", "shmat", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
 )  # fmt: skip
@@ -46,20 +46,20 @@ _OF_ANOTHER = {
     "prlimit64": 0, "setpriority": 1, "ioprio_set": 1, "sched_setaffinity": 0, "sched_setscheduler": 0, "sched_setparam": 0,
     "sched_setattr": 0,
 }  # fmt: skip
-"""Which argument names the process; 0 is the caller."""
+"""The position of the argument that names the process; 0 is the caller."""
 _SENDING = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}
-"""Which argument holds the flags."""
+"""The position of the flags."""
 _MSG_FASTOPEN = 0x20000000
 _TYPE_BITS = 0xF
 _OTHER_TYPES = (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM, socket.SOCK_SEQPACKET, 6, 10)
-"""All but streams, which Landlock can bound; 6 is DCCP, 10 the old packet sockets."""
+"""All types except streams, which Landlock can restrict; 6 is DCCP, 10 the old packet sockets."""
 
 
 def filter_fd(*, is_apart: bool = True, named_sockets: bool = True, is_pinned: bool = False) -> int:
-    """A descriptor that holds the filter in the kernel's form, to be read once and closed. Raises OSError without libseccomp.
+    """A descriptor with the filter in the kernel's form; read it once and close it. Raises OSError without libseccomp.
 
-    `is_apart`: the program has namespaces of its own; without them it gets no socket but TCP, and none that has a name in the file
-    system unless `named_sockets`. `is_pinned`: it must stay on the processors it was given.
+    `is_apart`: the program has its own namespaces; without them it gets TCP sockets only, and unix sockets with `named_sockets`.
+    `is_pinned`: it must stay on its given processors.
     """
     return memory_file("seccomp", _compiled(is_apart, named_sockets, is_pinned))
 
@@ -73,7 +73,7 @@ def _compiled(is_apart: bool, named_sockets: bool, is_pinned: bool) -> bytes:
             rules.add_rule(deny, name)
     for flag in (1 << bit for bit in range(32) if _NAMESPACES >> bit & 1):
         rules.add_rule(deny, "clone", pyseccomp.Arg(0, pyseccomp.MASKED_EQ, flag, flag))
-    # Its flags are in memory, where a filter cannot look; C libraries then use clone.
+    # Its flags are in memory, which a filter cannot read; C libraries then use clone.
     rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     for request in (_TIOCSTI, _TIOCLINUX):
         rules.add_rule(deny, "ioctl", pyseccomp.Arg(1, pyseccomp.MASKED_EQ, 0xFFFFFFFF, request))
@@ -91,7 +91,7 @@ def _compiled(is_apart: bool, named_sockets: bool, is_pinned: bool) -> bytes:
 
 
 def _keep_to(rules: pyseccomp.SyscallFilter, families: Sequence[int]) -> None:
-    """Families beside the usual reach hypervisor, hardware and the kernel's crypto, whatever the network namespace."""
+    """Refuse other families: they reach the hypervisor, hardware and the kernel's crypto in any network namespace."""
     refuse = pyseccomp.ERRNO(errno.EAFNOSUPPORT)
     for family in range(_HIGHEST_FAMILY):
         if family not in families:
@@ -100,7 +100,7 @@ def _keep_to(rules: pyseccomp.SyscallFilter, families: Sequence[int]) -> None:
 
 
 def _keep_from_setuid(rules: pyseccomp.SyscallFilter) -> None:
-    """A set-uid or set-gid program would outlive the run."""
+    """Refuse to make set-uid and set-gid programs, which would outlive the run."""
     deny = pyseccomp.ERRNO(errno.EPERM)
     for bit in _AS_ANOTHER:
         for name, place in _known(_MODES):
@@ -109,12 +109,12 @@ def _keep_from_setuid(rules: pyseccomp.SyscallFilter) -> None:
             for flag in _MAKING:
                 is_new = pyseccomp.Arg(flags, pyseccomp.MASKED_EQ, flag, flag)
                 rules.add_rule(deny, name, is_new, pyseccomp.Arg(place, pyseccomp.MASKED_EQ, bit, bit))
-    # Its mode is in memory, where a filter cannot look; C libraries do not use it.
+    # Its mode is in memory, which a filter cannot read; C libraries do not use it.
     rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "openat2")
 
 
 def _known(calls: Mapping[str, T]) -> Iterator[tuple[str, T]]:
-    """Those that this processor has."""
+    """The calls that this architecture has."""
     return ((name, places) for name, places in calls.items() if pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0)
 
 

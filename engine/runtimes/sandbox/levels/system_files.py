@@ -1,4 +1,4 @@
-"""Which files of the machine every sandboxed program sees: programs and libraries, certificates, and an /etc that says nothing of us."""
+"""The machine's files that every sandboxed program sees: programs, libraries, certificates, and a neutral /etc."""
 
 import shutil
 import sys
@@ -11,7 +11,7 @@ from engine.runtimes.sandbox.identity import GROUP, OURS
 
 _ROOTS = [Path("/", name) for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32")]
 _ETC = ("alternatives", "ld.so.cache", "localtime", "mime.types", "ssl/certs", "ssl/openssl.cnf")
-"""Not all of ssl: its private keys are open to groups that the worker may be in."""
+"""Not all of ssl: the worker may be in a group that can read its private keys."""
 _WHOLE = "whole"
 _WRITTEN = {
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
@@ -21,14 +21,14 @@ _WRITTEN = {
 }
 _ROOT = "root:x:0:0:root:/nonexistent:/usr/sbin/nologin\n"
 _USER = "tool:x:{uid}:{gid}:tool:/home/tool:/usr/sbin/nologin\n"
-"""For each user that a program may be: to itself it is `tool`, whichever that is."""
+"""One line per user of programs; each sees itself as `tool`."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemFiles:
-    """`mounts` are read-only; `links` are symbolic links of the root, from their name to where they lead.
+    """`mounts` are read-only; `links` are symbolic links of the root: name and target.
 
-    `few` shows the same as `mounts`, for those whose every mount takes time: small files of /etc as they were when this was written.
+    `few` shows the same as `mounts` with fewer mounts, by copies of /etc's small files: for levels where each mount takes time.
     """
 
     mounts: tuple[Mount, ...]
@@ -37,7 +37,7 @@ class SystemFiles:
 
     @classmethod
     def write(cls, folder: Path, uids: Iterable[int], more: Iterable[Path] = ()) -> "SystemFiles":
-        """Writes its own small /etc below `folder`. `uids` are users that programs may be, `more` folders of the machine to be seen too.
+        """Write a small /etc below `folder`. `uids` are the users of programs, `more` further visible folders of the machine.
 
         Raises OSError.
         """
@@ -58,7 +58,7 @@ class SystemFiles:
 
 
 def shown_to_all(path: Path) -> Path | None:
-    """The folder of the machine that every program in a sandbox sees, and in which this path lies."""
+    """The folder around this path that every sandboxed program sees; None if there is none."""
     return next((folder for folder in _folders() if path.resolve().is_relative_to(folder.resolve())), None)
 
 
@@ -69,7 +69,7 @@ def _folders() -> list[Path]:
 
 
 def _in_one(folder: Path, mounts: Iterable[Mount]) -> list[Mount]:
-    """One folder that stands for /etc, and what is to be seen in it. Written over, as programs may see it now. Raises OSError."""
+    """A folder that replaces /etc, and the mounts in it. Overwritten in place, as running programs may see it. Raises OSError."""
     folder.mkdir(exist_ok=True)
     found = [Mount(folder, Path("/etc"))]
     for mount in mounts:

@@ -1,4 +1,4 @@
-"""Ends a run that takes more disk, or memory, than it may, where the kernel does not see to it."""
+"""Ends runs that exceed their disk or memory limit, where the kernel does not enforce it."""
 
 import asyncio
 import contextlib
@@ -22,13 +22,13 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 _LOOK_S = 0.5
 _SHARE = 20
-"""Looking may take this part of a processor's time at most."""
+"""Looking takes at most this part (1/20) of a processor's time."""
 _LEAST = 4096
-"""An empty file takes room too."""
+"""Bytes counted for each file at least, as empty files take space too."""
 
 
 class Watch:
-    """Looks at the folders that a run may write and, with `memory`, at the memory of its processes. `kill` ends the run."""
+    """Checks the folders that a run may write and, with `memory`, the memory of its processes. `kill` ends the run."""
 
     def __init__(self, folders: Sequence[Path], limits: SandboxLimits, *, memory: bool, kill: Callable[[], None]) -> None:
         self._folders, self._limits, self._memory, self._kill = folders, limits, memory, kill
@@ -38,18 +38,18 @@ class Watch:
         self.out_of_memory = self.disk_full = self.disk_hidden = False
 
     def begin(self, first: Callable[[], int | None]) -> None:
-        """`first`, asked in a thread, is the process that all others of the run come from; None while it is not known."""
+        """Start looking. `first`, called in a thread, returns the root process of the run, or None while it is unknown."""
         if self._folders or self._memory:
             self._task = asyncio.create_task(self._look(first), name="watch")
 
     async def end(self) -> None:
-        """The run has ended: what it did since it was looked at counts too."""
+        """Stop after a last look at the ended run."""
         self._ended.set()
         if self._task is not None:
             await asyncio.wait([self._task])
 
     def ending(self, counted: Ending) -> Ending:
-        """What control groups tell of an end, with what was seen here."""
+        """The counts of control groups, combined with what was seen here."""
         return replace(
             counted,
             out_of_memory=counted.out_of_memory or self.out_of_memory,
@@ -59,13 +59,13 @@ class Watch:
 
     async def _look(self, first: Callable[[], int | None]) -> None:
         try:
-            # What has just begun holds nothing yet, and going through all processes would take longer than many a run.
+            # A new run holds nothing yet, and going through all processes would take longer than many runs.
             is_over, took_s = await asyncio.to_thread(self._looked, None)
             while not is_over and not await self._ends_within(max(_LOOK_S, took_s * _SHARE)):
                 is_over, took_s = await asyncio.to_thread(self._looked, first)
             if not is_over:
                 await asyncio.to_thread(self._is_over, [])
-        except Exception as error:  # noqa: BLE001 - whatever it was, from now on nobody would see to the limits
+        except Exception as error:  # noqa: BLE001 - after any failure the limits would be unchecked
             _log.error("watch_failed", folders=[str(folder) for folder in self._folders], reason=repr(error))
             is_over = True
         # The number of an ended process may be reused.
@@ -78,7 +78,7 @@ class Watch:
         return self._ended.is_set()
 
     def _looked(self, first: Callable[[], int | None] | None) -> tuple[bool, float]:
-        """Whether it is over, and how many seconds of a processor that took to find out."""
+        """Whether a limit is exceeded, and the processor time of the look in seconds."""
         if self._pid is None and first is not None:
             self._pid = first()
         began = time.thread_time()
@@ -95,7 +95,7 @@ class Watch:
 
 
 def _size(folder: Path) -> float:
-    """Bytes on disk of all files, not of what links lead to. What hides from being counted is without bounds."""
+    """Bytes on disk of all files; links are not followed. Infinite if some cannot be counted."""
     total, hidden = 0, False
 
     def unseen(error: OSError) -> None:
@@ -116,7 +116,7 @@ def _size(folder: Path) -> float:
 
 
 def _nameless(pids: Sequence[int]) -> tuple[int, int]:
-    """Bytes of files that have no name and are open: on disk because they were deleted, in memory because they never had one."""
+    """Bytes of open files without a name: on disk (deleted files) and in memory (memfd)."""
     found: dict[tuple[int, int], int] = {}
     for pid in pids:
         # An ended process has no open files.
@@ -132,7 +132,7 @@ def _nameless(pids: Sequence[int]) -> tuple[int, int]:
 
 @functools.cache
 def _memory_device() -> int:
-    """Where files live that are made in memory."""
+    """The device of files in memory."""
     fd = os.memfd_create("device")
     try:
         return os.fstat(fd).st_dev
@@ -141,23 +141,23 @@ def _memory_device() -> int:
 
 
 def _tree(pid: int) -> list[int]:
-    """It, and all that come from it."""
+    """The process and its descendants."""
     if not _tells_children():
         with contextlib.suppress(psutil.NoSuchProcess):
             return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
         return []
     found = [pid]
-    for one in found:  # which grows meanwhile
+    for one in found:  # grows during the loop
         with contextlib.suppress(OSError), os.scandir(f"/proc/{one}/task") as threads:
             for thread in threads:
                 with contextlib.suppress(OSError):
                     found += map(int, Path(thread.path, "children").read_bytes().split())
-    return list(dict.fromkeys(found))  # one whose parent ended meanwhile may be found with two
+    return list(dict.fromkeys(found))  # a process whose parent ended meanwhile may appear twice
 
 
 @functools.cache
 def _tells_children() -> bool:
-    """Whether the kernel tells whose children are whose. Else all processes of the machine have to be looked through."""
+    """Whether the kernel lists a thread's children. Otherwise all processes of the machine are searched."""
     return Path(f"/proc/self/task/{threading.get_native_id()}/children").exists()
 
 

@@ -1,4 +1,4 @@
-"""What every runtime has to keep, shown by doing it: run over the registry of runtimes by a test."""
+"""The conformance checks of runtimes. A test runs them over the registry."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -20,40 +20,40 @@ _SHORT_S = 0.3
 
 
 class ConformanceFailure(AssertionError):
-    """A runtime does not keep what the protocol says."""
+    """A runtime violates the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A runtime and tools to try it with. Behaviours that a kind of source cannot have are None: their checks do not apply."""
+    """A runtime and tools to check it with. None: this kind of source cannot behave so, and the check does not apply."""
 
     runtime: AnyRuntime
     tool: ToolManifest
     source: ToolSource
     absent: ToolSource
-    """A source with nothing behind it."""
+    """A source without a tool behind it."""
     output_dir: Path
     answers: tuple[Params, Callable[[JsonValue], bool]]
-    """Parameters, and what their answer must be like."""
+    """Parameters, and the test of their answer."""
     refuses: Params | None
-    """Parameters that the tool itself finds invalid."""
+    """Parameters that the tool itself rejects."""
     fails: Params | None = None
     """The tool answers that it failed."""
     garbles: Params | None = None
-    """The tool answers with something that is no JSON."""
+    """The tool's answer is not JSON."""
     hangs: Params | None = None
     """The tool does not answer."""
     call_id_of: tuple[Params, Callable[[JsonValue], JsonValue]] | None = None
-    """How to make the tool tell the call id that it was given."""
+    """Parameters that make the tool return its call id, and how to read it from the answer."""
     began: Callable[[], Awaitable[None]] | None = None
-    """Returns when the tool has taken on the request that hangs."""
+    """Returns once the tool has received the request that hangs."""
     hung_up: Callable[[], Awaitable[None]] | None = None
-    """Returns when the tool has seen that its connection was closed."""
+    """Returns once the tool has noticed that its connection was closed."""
     told: list[str] = field(default_factory=list[str])
 
 
 async def check_runtime(subject: Subject) -> dict[str, bool]:
-    """Run all checks; by name, whether each applied. Raises ConformanceFailure at the first that is not kept."""
+    """Run all checks. Returns by name whether each applied. Raises ConformanceFailure at the first violation."""
     return {name: await check(subject) for name, check in CHECKS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Which Pythons a project may run on here, the likeliest first."""
+"""Chooses the Pythons of this host that a project may run on, the likeliest first."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -21,16 +21,16 @@ _NEWEST_PATCH = 99
 
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """`minor` is `3.9`; `why` says what named it, where something did."""
+    """`minor` is `3.9`; `why` is the file that names it, if any."""
 
     minor: str
     why: str = ""
 
 
 def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[Interpreter, ...]:
-    """Of those that are `there` (by minor version), the one that the project names or the nearest to it, then `own`, older, newer ones.
+    """The Python that the project names, or the nearest one that is `there`; then `own`, older and newer ones.
 
-    Raises NotWanted, in one sentence, when none of them fits what the project says. Blocks.
+    Raises NotWanted, in one sentence, if none fits. Blocks.
     """
     said, where = _required(tree, folder)
     fitting = [minor for minor in there if _fits(minor, said, where)]
@@ -48,7 +48,7 @@ def is_older(minor: str, other: str) -> bool:
 
 
 def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
-    """The specifier, and the file that says it."""
+    """The specifier, and the file that has it."""
     about = pyproject_of(tree, folder)
     if said := about.table("project").text("requires-python"):
         return said, "requires-python in pyproject.toml"
@@ -64,7 +64,7 @@ def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
 
 
 def _fits(minor: str, said: str, where: str) -> bool:
-    """Any release of the minor version will do: which patch there is, is not known without asking it."""
+    """Whether any patch release fits, because the patch version of this host is not known."""
     try:
         wanted = SpecifierSet(said)
     except InvalidSpecifier as error:
@@ -84,7 +84,7 @@ def _named(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
 
 
 def _nearest(minor: str, fitting: Collection[str]) -> str:
-    """The next newer one, where it is not there itself: packages outlive a Python by some versions; else the next older one."""
+    """The version itself, else the next newer one, because packages outlive a Python by some versions; else the next older one."""
     return min(fitting, key=lambda one: (_number(one) < _number(minor), abs(_number(one) - _number(minor))))
 
 
@@ -93,6 +93,6 @@ def _number(minor: str) -> int:
 
 
 def _distance(minor: str, own: str) -> tuple[bool, int]:
-    """Ours, then older ones: what is not made for ours was mostly made before it."""
+    """Sorts our own Python first, then older ones: a project that is not made for ours is mostly older."""
     by = _number(minor) - _number(own)
     return by > 0, abs(by)

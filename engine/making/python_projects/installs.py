@@ -28,13 +28,11 @@ _MOST_REQUIRED = 2_000
 _FOR_ALL = 0o777
 _WITH_COMPILED = Room(12 * 1024 * 1024, 4_000, LEFT_OUT - {"__pycache__"})
 """A larger package is kept without compiled files, so that there is room for the rest of the tool."""
-_WITHOUT_GIT = dict[str, str].fromkeys(
-    (
-        *("SETUPTOOLS_SCM_PRETEND_VERSION", "VCS_VERSIONING_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "PBR_VERSION"),
-        *("POETRY_DYNAMIC_VERSIONING_BYPASS", "UV_DYNAMIC_VERSIONING_BYPASS", "VERSIONINGIT_DEFAULT_VERSION"),
-    ),
-    "0.0.0",
+_GIT_VERSIONS = (
+    *("SETUPTOOLS_SCM_PRETEND_VERSION", "VCS_VERSIONING_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "PBR_VERSION"),
+    *("POETRY_DYNAMIC_VERSIONING_BYPASS", "UV_DYNAMIC_VERSIONING_BYPASS", "VERSIONINGIT_DEFAULT_VERSION"),
 )
+_WITHOUT_GIT = {str(name): "0.0.0" for name in _GIT_VERSIONS}
 """The version for backends that take it from git, which is not there."""
 _PYTHON = re.compile(r"#!.*python")
 _COMPILE = ("-m", "compileall", "-q", "--invalidation-mode", "checked-hash")

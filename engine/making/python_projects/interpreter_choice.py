@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -19,16 +18,8 @@ _REQUIRES = re.compile(r"\bpython_requires\s*=\s*(?:[\"']([^\"']+)[\"']|([^\s\"'
 _NEWEST_PATCH = 99
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """`minor` is `3.9`; `why` is the file that names it, if any."""
-
-    minor: str
-    why: str = ""
-
-
-def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[Interpreter, ...]:
-    """The Python that the project names, or the nearest one that is `there`; then `own`, older and newer ones.
+def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[str, ...]:
+    """Minor versions (`3.9`): the one that the project names, or the nearest one that is `there`; then `own`, older and newer ones.
 
     Raises NotWanted, in one sentence, if none fits. Blocks.
     """
@@ -36,11 +27,8 @@ def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], 
     fitting = [minor for minor in there if _fits(minor, said, where)]
     if not fitting:
         raise NotWanted(f"The project needs Python {said} ({where}), and this host has {', '.join(there) or 'none'}.")
-    named: dict[str, str] = {}
-    for minor, place in _named(tree, folder):
-        named.setdefault(_nearest(minor, fitting), place)
-    rest = sorted((minor for minor in fitting if minor not in named), key=lambda minor: _distance(minor, own))
-    return tuple(Interpreter(minor, named.get(minor, "")) for minor in (*named, *rest))
+    named = [_nearest(minor, fitting) for minor in _named(tree, folder)]
+    return tuple(dict.fromkeys([*named, *sorted(fitting, key=lambda minor: _distance(minor, own))]))
 
 
 def is_older(minor: str, other: str) -> bool:
@@ -72,15 +60,15 @@ def _fits(minor: str, said: str, where: str) -> bool:
     return any(wanted.contains(f"{minor}.{patch}", prereleases=True) for patch in range(_NEWEST_PATCH))
 
 
-def _named(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
+def _named(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
     for place in dict.fromkeys((folder, PurePosixPath())):
         for name in _NAMED_IN:
             if minor := minor_of(tree.text(place / name) or ""):
-                yield minor, (place / name).as_posix()
+                yield minor
     images = [path for path in tree.files if path.name.lower().startswith("dockerfile") and path.parent in (folder, PurePosixPath())]
     for path in images:
         if found := _IMAGE.search(tree.text(path) or ""):
-            yield found[1], path.as_posix()
+            yield found[1]
 
 
 def _nearest(minor: str, fitting: Collection[str]) -> str:

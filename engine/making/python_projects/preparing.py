@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from engine.disk.removal import remove
 from engine.making.failures import LockFailed, NotWanted
 from engine.making.python_projects.installs import Installed, ProjectInstalls
-from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for, is_older
+from engine.making.python_projects.interpreter_choice import interpreters_for, is_older
 from engine.making.python_projects.levels import Level, levels_of
 from engine.making.python_projects.too_new import is_too_new, older_package
 from engine.making.python_sources.projects import pyproject_of
@@ -116,7 +116,7 @@ class PythonProjects:
         folder, programs = PurePosixPath(order.project), self._runs.programs
         own = next(minor for minor, program in programs.pythons.items() if program == programs.python)
         fitting = await asyncio.to_thread(interpreters_for, tree, folder, tuple(programs.pythons), own)
-        pythons = [one for one in fitting if self._older_than is None or is_older(one.minor, self._older_than)][:_MOST_PYTHONS]
+        pythons = [one for one in fitting if self._older_than is None or is_older(one, self._older_than)][:_MOST_PYTHONS]
         if not pythons:
             raise NotWanted(f"No older Python than {self._older_than} is here that the project allows.")
         attempts, until = _Attempts(), time.monotonic() + _PATIENCE * self._runs.timeout_s
@@ -125,14 +125,14 @@ class PythonProjects:
                 if attempts.failures and time.monotonic() > until:
                     break
                 if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
-                    self._last = python.minor, found.files[_LOCK]
+                    self._last = python, found.files[_LOCK]
                     self._guessed = (order, _what(python, level)) if level.is_guess else None
                     return found
         raise _said(attempts)
 
     async def _choices(
-        self, order: Order, tree: Tree, pythons: Sequence[Interpreter], attempts: _Attempts, progress: Progress
-    ) -> AsyncGenerator[tuple[Interpreter, Level, Installed | None]]:
+        self, order: Order, tree: Tree, pythons: Sequence[str], attempts: _Attempts, progress: Progress
+    ) -> AsyncGenerator[tuple[str, Level, Installed | None]]:
         """All strict levels with each Python, then loose ones with the likeliest Python."""
         folder = PurePosixPath(order.project)
         is_package = await asyncio.to_thread(_is_package, tree, folder)
@@ -140,32 +140,32 @@ class PythonProjects:
             raise NotWanted("The project is no package: it has neither a pyproject.toml that says how it is built, nor a setup.py.")
         packages: dict[str, Installed | None] = {}
         for python, is_loose in (*((one, False) for one in pythons), (pythons[0], True)):
-            if python.minor not in packages:
-                packages[python.minor] = await self._package(order, python, attempts, progress) if is_package else None
-            installed = packages[python.minor]
+            if python not in packages:
+                packages[python] = await self._package(order, python, attempts, progress) if is_package else None
+            installed = packages[python]
             if installed is None and order.needs_package:
                 continue
             for level in await asyncio.to_thread(levels_of, tree, folder, installed.requires if installed else None):
                 if level.is_loose is is_loose:
                     yield python, level, installed
 
-    async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
+    async def _package(self, order: Order, python: str, attempts: _Attempts, progress: Progress) -> Installed | None:
         """The package, or None if it cannot be built with this Python. Raises failures of our own services."""
-        progress(f"building the project with Python {python.minor}")
-        site = order.work.with_name(f"site-{python.minor}")
+        progress(f"building the project with Python {python}")
+        site = order.work.with_name(f"site-{python}")
         try:
-            program = self._runs.programs.python_of(python.minor)
+            program = self._runs.programs.python_of(python)
             return await self._installs.install(order.repository, order.project, order.work, site, program)
         except (LockFailed, ScriptFailure) as failure:
             if order.needs_package:
-                attempts.add(f"Python {python.minor}", failure)
+                attempts.add(f"Python {python}", failure)
             elif is_outage(failure):
                 raise
             await asyncio.to_thread(remove, site)
             return None
 
     async def _tried(
-        self, order: Order, python: Interpreter, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
+        self, order: Order, python: str, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
     ) -> Prepared | None:
         what, held = _what(python, level), () if level.is_lock else self._held
         if failed := self._refuted.get((order, what)) or self._failed.get((order, what, held)):
@@ -173,11 +173,11 @@ class PythonProjects:
             return None
         progress(f"installing what the project depends on ({what})")
         try:
-            program = self._runs.programs.python_of(python.minor)
+            program = self._runs.programs.python_of(python)
             lock = await self._locks.lock(level.wanted, (*order.besides, *self._held), order.work, python=program)
             files = {_LOCK: lock}
             if program != self._runs.programs.python:
-                files[PYTHON_VERSION] = f"{python.minor}\n"
+                files[PYTHON_VERSION] = f"{python}\n"
             contents = {name: text.encode() for name, text in files.items()}
             dependencies = Dependencies(ScriptLanguage.PYTHON, Kind.REQUIREMENTS_LOCK, contents)
             environment = await self._environments.ensure(dependencies, order.tool_name, progress)
@@ -185,12 +185,12 @@ class PythonProjects:
             attempts.add(what, failure)
             self._failed[order, what, held] = failure
             return None
-        notes = (*attempts.told, f"Installed instead with Python {python.minor} and {level.name}.") if attempts.told else ()
+        notes = (*attempts.told, f"Installed instead with Python {python} and {level.name}.") if attempts.told else ()
         return Prepared(files, environment, installed, notes)
 
 
-def _what(python: Interpreter, level: Level) -> str:
-    return f"Python {python.minor}, {level.name}"
+def _what(python: str, level: Level) -> str:
+    return f"Python {python}, {level.name}"
 
 
 def _is_package(tree: Tree, folder: PurePosixPath) -> bool:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from activities.agent_tool import AgentTool, AgentToolRefused, Arguments, Used
 from activities.agent_tools.site import Site
-from engine.making.workbench.proposals import require_answers
+from engine.making.dependencies.gate import refusals_of
 
 _LONGEST_S = 600.0
 
@@ -20,9 +20,8 @@ class UvAddDependency(Arguments):
 async def uv_add_dependency(arguments: UvAddDependency, site: Site) -> Used:
     site.beat(f"looking at the package {arguments.package[:80]}")
     (verdict,) = await site.gate.judge((arguments.package,))
-    if verdict.refusal is not None:
-        require_answers((verdict.refusal,))
-        raise AgentToolRefused(verdict.refusal.message)
+    for refusal in refusals_of([verdict]):
+        raise AgentToolRefused(refusal.message)
     site.beat(f"installing {verdict.requirement[:80]}")
     wall_s = min(_LONGEST_S, site.remaining_s)
     await site.bench.add_dependency(arguments.project_dir, verdict, wall_s, dev=arguments.dev)

@@ -1,4 +1,4 @@
-"""Boxes in which programs work on what is to become a tool, and their way to the package index."""
+"""Runs programs that make tools in the sandbox, with access to the package index, and reads what they leave."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,9 +15,9 @@ from toolagent.contracts.sources import ScriptLanguage
 
 
 def boxed(executor: Executor, name: str, folder: Path, limits: SandboxLimits, mounts: Sequence[Mount], variables: Mapping[str, str]) -> Box:
-    """With as much of the limits as the policy of this host grants. Raises ScriptFailure (`UnavailableError`)."""
+    """A box with the part of the limits that this host's policy grants. Raises ScriptFailure (`UnavailableError`)."""
     granted = executor.sandbox.grant(SecurityContext(limits=limits)).enforced.limits
-    return Box(run_name(name), folder, granted, tuple(mounts), variables)
+    return Box(run_name(name), folder, granted, tuple(mounts), {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **variables})
 
 
 async def index_of(installer: Installer, language: ScriptLanguage) -> Index:
@@ -31,7 +31,20 @@ async def index_of(installer: Installer, language: ScriptLanguage) -> Index:
 async def run_with_index(
     executor: Executor, installer: Installer, box: Box, argv: Sequence[str], index: Index, wall_s: float, logs: Path
 ) -> Execution:
-    """It reaches the hosts of the index alone. Raises ScriptFailure."""
+    """Runs a program that can reach the hosts of the index only. Raises ScriptFailure."""
     network = installer.network if index.hosts else no_network
     async with network(box, argv, index.hosts) as opened:
         return await executor.run(Order(opened.argv, opened.box, wall_s, logs))
+
+
+def last_line(done: Execution) -> str:
+    """The last line of stderr that is not blank; empty if there is none."""
+    return done.stderr.decode(errors="replace").strip().rpartition("\n")[2].strip()
+
+
+def left_in(path: Path, most: int) -> bytes:
+    """At most `most` + 1 bytes of a file that a program left; empty if there is no regular file. Raises OSError. Blocks."""
+    if path.is_symlink() or not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(most + 1)

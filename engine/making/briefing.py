@@ -1,7 +1,7 @@
-"""What the coding agent is told of its task, before anything else."""
+"""Writes the first message to the coding agent: its task and what is known."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from engine.making.workbench.places import WORK
 from toolagent.contracts.making import Inspection
@@ -15,10 +15,10 @@ _MOST_FINDINGS = 20
 
 
 def briefing(step: BriefStep) -> str:
-    """Everything but the examples that are withheld, within bounds."""
+    """Everything except the withheld examples, within bounds."""
     shown, withheld = divided(step.task_id, step.spec.examples)
-    parts = [_wanted(step), _repository(step.inspection), _diagnosis(step.diagnosis), _examples(shown, len(withheld)), _notes(step.notes)]
-    text = "\n\n".join(part for part in parts if part)
+    notes = "\n".join(["What was tried without you:", *(f"- {note}" for note in step.notes)]) if step.notes else ""
+    text = _paragraphs(_wanted(step), _repository(step.inspection), _diagnosis(step.diagnosis), _examples(shown, len(withheld)), notes)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}\n… (cut: the whole has {len(text):,} characters)"
 
 
@@ -30,15 +30,12 @@ def _wanted(step: BriefStep) -> str:
             about = f"\n\n{description}" if description else ""
             return f"Make the tool `{name}`{_in(runtime)} of the repository {url}, which lies in `{WORK}/repository`.{about}"
         case RepairTool(tool_id=name, error=error, description=description):
-            return "\n\n".join(
-                part
-                for part in (
-                    f"Mend the tool `{name}`.",
-                    f"What went wrong, in the caller's words:\n\n{_quoted(error[-_LONGEST_ERROR:])}" if error else "",
-                    description,
-                )
-                if part
-            )
+            wrong = _section("What went wrong, in the caller's words:", error[-_LONGEST_ERROR:])
+            return _paragraphs(f"Mend the tool `{name}`.", wrong, description)
+
+
+def _paragraphs(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _in(runtime: str | None) -> str:
@@ -56,7 +53,7 @@ def _repository(found: Inspection) -> str:
 def _diagnosis(found: Diagnosis | None) -> str:
     if found is None:
         return ""
-    parts = [
+    return _paragraphs(
         f"It is version {found.version}. A copy of its files is in {found.folder}; change them there, and register that folder.",
         "What it says of itself, and how it is called. Where you leave `input_schema` and `output_schema` out in register_tool, they stay; "
         f"it cannot be given more hosts and variables than it has.\n\n{found.manifest}",
@@ -66,19 +63,13 @@ def _diagnosis(found: Diagnosis | None) -> str:
         _section("The end of its log:", found.log or "(nothing is there on this host)"),
         _section("The latest calls that failed, the newest first:", "\n\n".join(map(_failed_call, found.failed_calls)) or "(none)"),
         "Here the material ends.",
-    ]
-    return "\n\n".join(part for part in parts if part)
+    )
 
 
 def _failed_call(call: FailedCall) -> str:
-    return "\n".join(_lines_of(call))
-
-
-def _lines_of(call: FailedCall) -> Iterator[str]:
-    yield f"{call.at:%Y-%m-%d %H:%M:%S} version {call.version}, {call.call_id}: {call.error_type}: {call.message}"
-    yield f"params: {call.params}"
-    if call.details:
-        yield f"details: {call.details}"
+    head = f"{call.at:%Y-%m-%d %H:%M:%S} version {call.version}, {call.call_id}: {call.error_type}: {call.message}"
+    details = f"\ndetails: {call.details}" if call.details else ""
+    return f"{head}\nparams: {call.params}{details}"
 
 
 def _section(title: str, text: str | None) -> str:
@@ -86,7 +77,7 @@ def _section(title: str, text: str | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Each line is marked, so that nothing in it can look like the end of it."""
+    """Marks each line, so that no line can be taken for the end of the quotation."""
     return "\n".join(f"| {line}" for line in text.splitlines())
 
 
@@ -96,7 +87,3 @@ def _examples(shown: Sequence[Example], withheld: int) -> str:
     lines = [json.dumps(example.model_dump(mode="json"), ensure_ascii=False) for example in shown]
     more = f"\n{withheld} more are kept back and tried at the end." if withheld else ""
     return "Examples (the expected output is a part of what must come):\n" + "\n".join(lines) + more
-
-
-def _notes(notes: Sequence[str]) -> str:
-    return "What was tried without you:\n" + "\n".join(f"- {note}" for note in notes) if notes else ""

@@ -1,6 +1,7 @@
-"""Builds along each of the plans that need no model, of the clone of a task on this host."""
+"""Builds a tool from a task's clone, by any plan that needs no model."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import cast
@@ -53,7 +54,7 @@ _OF_THEIRS = (ValueError, LookupError, RecursionError)
 
 @dataclass(frozen=True, slots=True)
 class WaysParts:
-    """What all builds of this host share."""
+    """Parts that all builds on this host share."""
 
     executor: Executor
     runs: UvRuns
@@ -63,7 +64,7 @@ class WaysParts:
 
 
 class WayBuilder:
-    """Of one task: `folder` is its own on this host, `repository` what it has cloned."""
+    """The builder of one task. `folder` is the task's own on this host, `repository` its clone."""
 
     def __init__(self, parts: WaysParts, runtimes: RuntimeParts, folder: Path, repository: Path) -> None:
         self._parts, self._runtimes, self._folder, self._repository = parts, runtimes, folder, repository
@@ -77,44 +78,62 @@ class WayBuilder:
         """Raises BuildFailed, ScriptFailure."""
         try:
             variables = await asyncio.to_thread(self._variables, step)
-            built, tried = await self._with_what_is_older(step, variables, progress)
+            built, tried = await self._built_with_older(step, variables, progress)
             notes = (*tried, *built.notes, *variables.notes, *_missing(variables))
             return replace(built, candidate=with_environment(built.candidate, variables.values), notes=notes)
-        except _OF_THEIRS as error:  # what a repository says is refused by a contract, or cannot be read: no retry mends that
+        except _OF_THEIRS as error:  # the repository's data is invalid: a retry does not help
             raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
 
-    async def _with_what_is_older(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
-        """What installs need not run: a package or a Python may be newer than the project. With what was tried without success.
+    async def _built_with_older(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
+        """Builds again with older packages or an older Python while the result does not run. Also returns notes on failed attempts.
 
-        Raises the first failure where nothing runs.
+        Raises the first failure if nothing runs.
         """
-        failures: list[BuildFailed] = []
+        first: BuildFailed | None = None
         notes: list[str] = []
         while True:
             self._projects.begin()
             try:
                 return await self._built(step, variables, progress), tuple(notes)
             except BuildFailed as failure:
-                failures.append(failure)
+                last, first = failure, first or failure
             except ScriptFailure as failure:
-                if is_outage(failure) or not failures:
+                if is_outage(failure) or first is None:
                     raise
-                raise failures[0] from failure
-            failure = failures[-1]
-            instead = self._projects.older_for(f"{failure.message}\n{failure.told}") if len(failures) <= _MOST_OLDER else ""
+                raise first from failure
+            instead = self._projects.older_for(f"{last.message}\n{last.told}") if len(notes) < _MOST_OLDER else ""
             if not instead:
-                raise failures[0]
+                raise first
             progress(f"it does not run; trying {instead}")
-            notes.append(f"It did not run, so {instead} was taken: {failure.message[:_LONGEST]}")
+            notes.append(f"It did not run, so {instead} was taken: {last.message[:_LONGEST]}")
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         spec = _deploy(step)
         about = Described(spec.tool_name, spec.description, spec.operations)
         host_dir = f"tools/made/{about.tool_name.replace(':', '_')}"
         job = Job(self._repository, about, Place(self._data / host_dir, host_dir, self._folder / "work"), progress, spec.hosts)
-        own = self._own_parts()
-        builder = self._builder(own, variables)
         plan: BuildPlan = step.plan
+        match plan:
+            case ToolFileBuild() | OpenApiRemote() | AsgiBuild() | DockerBuild():
+                return await self._modelless(plan, job, variables.values)
+            case ProgramBuild() | McpBuild() | NodeAppBuild():
+                return await self._of_project(plan, job, variables.values)
+            case CodingBuild() | NothingToBuild():
+                raise BuildFailed("There is no way to build it without a model.")
+
+    async def _modelless(
+        self, plan: ToolFileBuild | OpenApiRemote | AsgiBuild | DockerBuild, job: Job, environment: Mapping[str, str]
+    ) -> Built:
+        own = self._own_parts()
+        sandbox = own.sandboxing.sandbox
+        builder = ModellessBuilder(
+            self._projects,
+            cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
+            cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if own.docker else None,
+            environment=environment,
+            private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
+            executor=self._parts.executor,
+        )
         match plan:
             case ToolFileBuild():
                 return await self._imported.declared(await builder.of_tool_files(plan, job))
@@ -124,65 +143,46 @@ class WayBuilder:
                 return await builder.asgi(plan, job)
             case DockerBuild():
                 return await builder.docker(plan, job)
-            case ProgramBuild() | McpBuild() | NodeAppBuild():
-                return await self._of_project(plan, job, own, variables)
-            case CodingBuild() | NothingToBuild():
-                raise BuildFailed("There is no way to build it without a model.")
 
-    async def _of_project(self, plan: ProgramBuild | McpBuild | NodeAppBuild, job: Job, own: RuntimeParts, variables: Variables) -> Built:
-        executor = self._parts.executor
+    async def _of_project(self, plan: ProgramBuild | McpBuild | NodeAppBuild, job: Job, environment: Mapping[str, str]) -> Built:
+        executor, own = self._parts.executor, self._own_parts()
         match plan:
             case NodeAppBuild():
                 local = cast("Runtime[LocalSource]", RUNTIMES["local"](own))
-                return await NodeAppBuilder(self._node, local, executor, variables.values).build(plan, job)
+                return await NodeAppBuilder(self._node, local, executor, environment).build(plan, job)
             case ProgramBuild(language="nodejs"):
                 return await NodeProgramBuilder(self._node, executor, self._parts.runs.programs).build(plan, job)
             case ProgramBuild():
                 return await ProgramBuilder(self._projects, executor, self._imported).build(plan, job)
             case McpBuild():
                 servers = cast("McpRuntime", RUNTIMES["mcp"](own))
-                return await McpBuilder(self._projects, self._node, servers, variables.values).build(plan, job)
+                return await McpBuilder(self._projects, self._node, servers, environment).build(plan, job)
 
     def _variables(self, step: BuildStep) -> Variables:
-        """The variables that it runs with. Raises BuildFailed when a required one has no value. Blocks."""
-        is_python, beside = True, None
-        match step.plan:
-            case (
-                NodeAppBuild(project=project)
-                | ProgramBuild(project=project, language="nodejs")
-                | McpBuild(project=project, language="nodejs")
-            ):
-                folder, is_python = PurePosixPath(project), False
+        """The variables that the tool runs with. Raises BuildFailed if a required one has no value. Blocks."""
+        plan, beside = step.plan, None
+        match plan:
             case AsgiBuild(project=project, root=root):
-                folder, beside = PurePosixPath(project), PurePosixPath(root)
-            case ProgramBuild(project=project) | McpBuild(project=project):
-                folder = PurePosixPath(project)
+                beside = PurePosixPath(root)
+            case ProgramBuild(project=project) | McpBuild(project=project) | NodeAppBuild(project=project):
+                pass
             case DockerBuild(dockerfile=dockerfile):
-                folder = PurePosixPath(dockerfile).parent
+                project = PurePosixPath(dockerfile).parent
             case _:
                 return Variables()
-        found = variables_for(Tree.read(self._repository), folder, _deploy(step).env, beside=beside, is_python=is_python)
+        is_node = isinstance(plan, NodeAppBuild) or (isinstance(plan, ProgramBuild | McpBuild) and plan.language == "nodejs")
+        tree = Tree.read(self._repository)
+        found = variables_for(tree, PurePosixPath(project), _deploy(step).env, beside=beside, is_python=not is_node)
         # An image may set them itself, and a program may be told otherwise.
-        if found.required and isinstance(step.plan, AsgiBuild | McpBuild):
+        if found.required and isinstance(plan, AsgiBuild | McpBuild):
             names = ", ".join(found.required)
             raise BuildFailed(
                 f"It needs variables that have no default: {names}. Give them in `env` of the task, keys by the name of a secret."
             )
         return found
 
-    def _builder(self, own: RuntimeParts, variables: Variables) -> ModellessBuilder:
-        sandbox = own.sandboxing.sandbox
-        return ModellessBuilder(
-            self._projects,
-            cast("Runtime[LocalSource]", RUNTIMES["local"](own)),
-            cast("Runtime[DockerSource]", RUNTIMES["docker"](own)) if own.docker else None,
-            environment=variables.values,
-            private_hosts=() if isinstance(sandbox, str) else sandbox.policy.private_hosts,
-            executor=self._parts.executor,
-        )
-
     def _own_parts(self) -> RuntimeParts:
-        """Runtimes of these find projects below the task's own folder, and write there; they are asked once, and hold nothing after."""
+        """Parts of runtimes that find projects in the task's folder and write only there."""
         parts, folder = self._runtimes, self._folder
         docker = None
         if parts.docker:
@@ -203,7 +203,5 @@ def _deploy(step: BuildStep) -> GithubDeploy:
 
 
 def _missing(variables: Variables) -> tuple[str, ...]:
-    names = (*variables.required, *variables.missing)
-    if not names:
-        return ()
-    return (f"It names variables without a value: {', '.join(names[:_NAMED])}. What needs them fails; give `env`.",)
+    names = ", ".join((*variables.required, *variables.missing)[:_NAMED])
+    return (f"It names variables without a value: {names}. What needs them fails; give `env`.",) if names else ()

@@ -1,4 +1,4 @@
-"""Candidates, the output of builds: kept in the content store by their task until they are registered or forgotten."""
+"""Keeps candidates, the output of builds, in the content store until they are registered or their task ends."""
 
 import asyncio
 from collections.abc import Mapping
@@ -19,13 +19,13 @@ _LONGEST_TOLD = 300
 
 
 class Candidates:
-    """Kept twice, a candidate is the same file. All that it names is kept as long as its task holds it, then with its versions."""
+    """A candidate's files are kept while its task holds them, then with its versions. Idempotent: the same candidate is the same file."""
 
     def __init__(self, database: Database, files: FileStore) -> None:
         self._database, self._files = database, files
 
     async def keep(self, task_id: str, candidate: Candidate, folders: Mapping[str, Path]) -> str:
-        """The id of its file. `folders` are the projects of its tools, which are packed. Raises NotPackedError."""
+        """Packs the projects of its tools (`folders`, by tool id) and returns the id of the candidate's file. Raises NotPackedError."""
         archives = ProjectArchives(self._files)
         packed = {folder: await archives.content_of(folder, folder.name) for folder in dict.fromkeys(folders.values())}
         entries = tuple(_with_content(entry, packed.get(folders.get(entry.manifest.tool_id, Path()))) for entry in candidate.entries)
@@ -40,7 +40,7 @@ class Candidates:
         return file.file_id
 
     async def narrow(self, task_id: str, candidate: Candidate, without: Mapping[str, str]) -> str:
-        """The id of the file of the same candidate without these tools, each with why: what was packed of it stays as it is."""
+        """Keeps the candidate without these tools (each with the reason) and returns the file's id. The archives stay the same."""
         entries = tuple(entry for entry in candidate.entries if entry.manifest.tool_id not in without)
         ids = tuple(entry.manifest.tool_id for entry in entries)
         left = tuple(" ".join(f"{tool_id}: {why}".split())[:_LONGEST_TOLD] for tool_id, why in without.items())
@@ -64,12 +64,8 @@ class Candidates:
 
 def _locks_of(candidate: Candidate, folders: Mapping[str, Path]) -> dict[str, str]:
     """Blocks."""
-    found = {
-        entry.manifest.tool_id: lock_of(folders[entry.manifest.tool_id], entry.sources[0])
-        for entry in candidate.entries
-        if entry.manifest.tool_id in folders
-    }
-    return {tool_id: lock for tool_id, lock in found.items() if lock is not None}
+    entries = {entry.manifest.tool_id: entry for entry in candidate.entries}
+    return {name: lock for name, folder in folders.items() if name in entries and (lock := lock_of(folder, entries[name].sources[0]))}
 
 
 def _with_content(entry: ToolEntry, content: str | None) -> ToolEntry:

@@ -1,4 +1,4 @@
-"""What is kept of how a version came to be: of what, by whom, in how many turns, for how much; and what the gate saw of it."""
+"""Writes the evidence of a version: its origin, its cost and the results of the gate."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ from toolagent_service.contracts.making_steps import VerifyStep
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """Of tasks, out of what was written down while they went on."""
+    """Reads what was recorded of a task while it ran."""
 
     tasks: TaskTable
     turns: ModelTurnTable
@@ -33,14 +33,14 @@ class Accounts:
         behaviour: Literal["verified", "unverified"] = "unverified",
         seconds: float = 0.0,
     ) -> Evidence:
-        """As it is now, of the candidate as a whole; `evidence_for` has that of each of its tools."""
+        """The evidence of the whole candidate, now; `evidence_for` gives that of each tool."""
         at = datetime.now(UTC)
         spent, origins = await self.turns.spent(step.task_id), await self.turns.origins(step.task_id)
         evidence = Evidence(
             task_id=step.task_id,
             at=at,
             commit=step.commit or "",
-            # Several only where the settings changed meanwhile.
+            # Several only if the settings changed meanwhile.
             provider=_joined(one.provider for one in origins.asked),
             model=_joined(one.model for one in origins.asked),
             answered_by=origins.answered,
@@ -66,18 +66,18 @@ class Accounts:
 
 
 def evidence_for(entry: ToolEntry, candidate: Candidate, evidence: Evidence) -> Evidence:
-    """With the files and the lock of this one of its tools."""
+    """The evidence with the files and the lock of this tool."""
     archives = (source.archive for source in entry.sources if source.archive is not None)
     return evidence.model_copy(update={"source": next(archives, None), "lock": candidate.locks.get(entry.manifest.tool_id)})
 
 
 def lock_of(folder: Path, source: ToolSource) -> str | None:
-    """The SHA-256 of the file that names every version of what the program in the folder depends on; None without one. Blocks."""
+    """The SHA-256 of the lock of the program in the folder; None without a lock. Blocks."""
     try:
         found = _dependencies(folder, source)
     except ScriptFailure:
         return None  # starting it reports what is wrong
-    return hashlib.sha256(found.lock).hexdigest() if found is not None and found.lock is not None else None
+    return hashlib.sha256(found.lock).hexdigest() if found and found.lock is not None else None
 
 
 def _dependencies(folder: Path, source: ToolSource) -> Dependencies | None:

@@ -1,13 +1,12 @@
-"""Which of the tools that are there may do what is asked for already, and can be asked without harm."""
+"""Finds existing tools that may do what is asked, and can be tried without harm."""
 
 import re
 from collections.abc import Sequence
 
+from engine.making.json_values import part
 from engine.registry.registry import ToolRegistry
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import PermissionClass, SideEffectScope, ToolManifest, ToolStatus
-from toolagent.contracts.sources import ToolSource
 from toolagent.contracts.task_specs import BuildTool, Example, GithubDeploy
 from toolagent.core.schemas import FILE_PATH, mentions_format, with_defaults
 from toolagent.validation.schemas import find_issues
@@ -26,7 +25,7 @@ _HAN = re.compile(r"[\u3400-\u9fff]+")
 
 
 async def existing_tools(spec: BuildTool | GithubDeploy, registry: ToolRegistry) -> tuple[ExistingTool, ...]:
-    """The likeliest first, three at most; none where no example says what is expected."""
+    """At most three tools, the likeliest first; none if no example has an expected output."""
     if not any(example.expected_output != {} for example in spec.examples):
         return ()
     likely = await registry.resembling(words_of(f"{spec.tool_name.replace('_', ' ')} {spec.description}"))
@@ -38,7 +37,7 @@ async def existing_tools(spec: BuildTool | GithubDeploy, registry: ToolRegistry)
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """What to look for: words in Latin letters without their plural s, and pairs of Chinese characters, which are not set apart."""
+    """Search terms: words in Latin letters without the plural s, and pairs of Chinese characters, which have no spaces between words."""
     lowered = text.lower()
     latin = (word.removesuffix("s") if len(word) > 3 else word for word in _WORD.findall(lowered) if word not in _SMALL)
     han = (run[at : at + 2] for run in _HAN.findall(lowered) for at in range(max(len(run) - 1, 1)))
@@ -46,7 +45,7 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def is_harmless(entry: ToolEntry) -> bool:
-    """Whether it may be called on a guess: it changes nothing, costs nothing, needs no confirmation, and sends its input nowhere."""
+    """Whether the tool may be tried: it changes nothing, costs nothing, needs no confirmation, and sends its input nowhere."""
     manifest = entry.manifest
     context = manifest.security_context
     return (
@@ -57,33 +56,22 @@ def is_harmless(entry: ToolEntry) -> bool:
         and not manifest.cost_usd
         and not (context.network_access.allow_hosts or context.required_capabilities)
         and bool(entry.sources)
-        and all(map(_is_here, entry.sources))
+        and not any(source.traits.elsewhere for source in entry.sources)
     )
 
 
 async def takes(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
-    """Whether its input schema accepts all of the inputs, and knows every field of them. Files are not tried."""
+    """Whether the input schema accepts all inputs and names all their fields. False for a tool that takes files."""
     schema = manifest.input_schema
-    if mentions_format(schema, FILE_PATH):
-        return False
-    if not all(_known(schema, example) for example in examples):
+    named = part(schema.get("properties"))
+    if mentions_format(schema, FILE_PATH) or not all(example.input.keys() <= named.keys() for example in examples):
         return False
     return not any([await find_issues(schema, with_defaults(schema, example.input)) for example in examples])
 
 
 def gives(manifest: ToolManifest, examples: Sequence[Example]) -> bool:
-    """Whether its output schema, as far as it names fields, knows every field that is expected."""
+    """Whether the output schema names every expected field, if it names fields."""
     named = manifest.output_schema.get("properties")
     if not isinstance(named, dict):
         return True
     return all(isinstance(example.expected_output, dict) and example.expected_output.keys() <= named.keys() for example in examples)
-
-
-def _known(schema: JsonSchema, example: Example) -> bool:
-    """A tool that takes anything does nothing with it."""
-    named = schema.get("properties")
-    return not example.input if not isinstance(named, dict) else example.input.keys() <= named.keys()
-
-
-def _is_here(source: ToolSource) -> bool:
-    return not source.traits.elsewhere

@@ -1,4 +1,4 @@
-"""What a repository holds, found without a model and without running any of it."""
+"""Inspects a repository without a model, and without running any of it."""
 
 from collections.abc import Sequence
 
@@ -22,8 +22,8 @@ _CODE = frozenset(
 
 
 def inspect(tree: Tree) -> Inspection:
-    """Findings in the order in which they are preferred. Reads a bounded part of what is there, follows no link. Blocks."""
-    findings = tuple(finding for kind, recognise in RECOGNISERS.items() for finding in _found(kind, recognise, tree))
+    """The findings, in order of preference. Reads a bounded part of the files, follows no link. Blocks."""
+    findings = [finding for kind, recognise in RECOGNISERS.items() for finding in _found(kind, recognise, tree)]
     return Inspection(
         findings=tuple(one.model_copy(update={"summary": one.summary[:_MOST_TOLD]}) for one in findings),
         files=tree.extent.count,
@@ -35,7 +35,7 @@ def inspect(tree: Tree) -> Inspection:
 
 
 def _found(kind: FindingKind, recognise: Recogniser, tree: Tree) -> Sequence[Finding]:
-    """What one recogniser finds; nothing where hostile text exceeds its limits."""
+    """The findings of one recogniser; none if hostile text exceeds its limits."""
     try:
         return tuple(recognise(tree))
     except (ValueError, LookupError, RecursionError):

@@ -1,4 +1,4 @@
-"""The steps of a task on this host, from what is asked for to versions that can be called."""
+"""The steps of a making task on this host, from the request to versions that can be called."""
 
 import asyncio
 from collections.abc import Mapping
@@ -54,14 +54,14 @@ from toolagent_service.making.withheld import divided
 _TOLD = 4_000
 _REPOSITORY = "repository"
 _SUCCESSION = "takes over"
-"""The name of what is asked of a repair before it is tried."""
+"""The check of a repair before its trial."""
 _FILES = "takes named files"
 _KEYS = "has a key of its own"
 
 
 @dataclass(frozen=True, slots=True)
 class MakerParts:
-    """`folder` holds the folders of tasks, `cache` what the derivation of cases remembers."""
+    """`folder` holds the folders of tasks, `cache` is for the derivation of cases."""
 
     folder: Path
     cache: Path
@@ -78,19 +78,18 @@ class MakerParts:
 
 
 class Maker:
-    """Each step may be repeated: it makes its folders anew, or finds what stands. Nothing here asks a model."""
+    """Each step is idempotent: it makes its folders anew, or finds its earlier result. No step asks a model."""
 
     def __init__(self, parts: MakerParts) -> None:
         self._parts = parts
 
     def folder_of(self, task_id: str) -> Path:
-        """All that a task has on the disk of this host."""
+        """The folder with all files of a task on this host."""
         return self._parts.folder / task_id
 
     async def inspect(self, step: TaskStep, progress: Progress) -> Inspected:
-        """Find the tool if it exists, or others that may do, and what the repository holds."""
-        there = await self._parts.registration.made_already(step.spec)
-        if there:
+        """Finds the tool if it exists, tools that may do the same, and what the repository holds."""
+        if there := await self._parts.registration.made_already(step.spec):
             return Inspected(answered_by=subject_of(step.spec), tool_ids=there)
         existing = await self._parts.registration.existing_tools(step.spec)
         if in_the_way := await self._parts.registration.in_the_way(step.task_id, step.spec):
@@ -111,18 +110,18 @@ class Maker:
         return Inspected(inspection=found.model_copy(update={"commit": clone.commit, "dropped": clone.dropped}), takers=existing)
 
     async def diagnose(self, step: TaskStep, progress: Progress) -> Diagnosis:
-        """What is known of the tool that is to be mended."""
+        """Collects what is known of the tool that the task repairs."""
         if not isinstance(step.spec, RepairTool):
             return Diagnosis(refused=f"The task is to make {subject_of(step.spec)!r}, not to repair it.")
         return await self._parts.diagnoses.of(step.task_id, step.spec, progress)
 
     async def lay_out(self, step: TaskStep) -> None:
-        """The agent works on a copy: its programs see nothing else of the task's folder."""
+        """Copies the repository to the workbench: the agent's programs see nothing else of the task's folder."""
         bench = await self._parts.benches.of(step.task_id)
         await bench.bring(_REPOSITORY, await asyncio.to_thread(self._clone_of, step.task_id, step.spec), self._parts.cloner.room)
 
     async def build(self, step: BuildStep, progress: Progress, *, is_patient: bool = False) -> BuildOutcome:
-        """Build without a model. With `is_patient` an outage of our own services raises Outage; else nothing is built."""
+        """Builds without a model. `is_patient`: an outage of our own services raises Outage; otherwise it is a failure."""
         try:
             built = await self._built(step, progress)
             candidate = built.candidate.model_copy(update={"left_out": built.told, "notes": built.notes})
@@ -134,7 +133,7 @@ class Maker:
             return BuildOutcome(reason=str(failure), told="" if isinstance(failure, NotPackedError) else failure.told[-_TOLD:])
 
     async def verify(self, step: VerifyStep, progress: Progress, *, is_patient: bool = False) -> Assessed:
-        """Ask the gate. With `is_patient` an outage of our own services raises Outage; else it counts against the candidate."""
+        """Runs the gate. `is_patient`: an outage of our own services raises Outage; otherwise it counts against the candidate."""
         parts = self._parts
         whole = await parts.candidates.load(step.candidate)
         if told := await asyncio.to_thread(unnamed_files, whole.entries):
@@ -146,7 +145,6 @@ class Maker:
         except NotASuccessor as refused:
             return await self._refused(step, whole, _SUCCESSION, str(refused))
         given, held_back = divided(step.task_id, step.spec.examples)
-        # A build without a model was shown no examples, so all of them count.
         async with on_trial(
             candidate.entries, parts.runtimes, task_id=step.task_id, files=parts.files, progress=progress, is_patient=is_patient
         ) as trial:
@@ -171,7 +169,7 @@ class Maker:
         return Assessed(evidence=evidence, for_the_maker="" if narrowed else judgement.for_the_maker, candidate=narrowed)
 
     async def register(self, step: RegisterStep) -> Registered:
-        """Make it callable, all of it or nothing."""
+        """Registers all tools of the candidate, or none."""
         candidate = await self._parts.candidates.load(step.candidate)
         if isinstance(step.spec, RepairTool) and step.mends is not None:
             mended = Mended(step.spec.tool_id, step.mends, step.mends_content)
@@ -183,32 +181,32 @@ class Maker:
         return registered
 
     async def clear(self, step: TaskStep) -> None:
-        """End and remove what the task has here. What was registered holds its files itself."""
+        """Stops and removes everything of the task. Registered versions hold their files themselves."""
         await self._parts.benches.remove(step.task_id)
         await self._parts.candidates.forget(step.task_id)
         await self._parts.runtimes.sandboxing.environments.drop(step.task_id)
         await asyncio.to_thread(discard, self.folder_of(step.task_id))
 
     async def _refused(self, step: VerifyStep, candidate: Candidate, check: str, told: str) -> Assessed:
-        """Before it was tried."""
+        """The assessment of a candidate that is refused before its trial."""
         refusal = CheckResult(check=check, passed=False, details=told)
         return Assessed(evidence=await self._parts.accounts.evidence(step, candidate, (refusal,)), for_the_maker=told)
 
     async def _of_others(self, candidate: Candidate) -> str:
-        """Which key it would show to a server that it was not set for, and what to do."""
+        """Tells which key the candidate would send to a server that it was not set for, and what to do."""
         if not wants_key(candidate.entries):
             return ""
         there = await self._parts.repairs.registry.list_entries()
         return await asyncio.to_thread(keys_of_others, candidate.entries, there)
 
     async def _for_trial(self, step: VerifyStep, candidate: Candidate) -> tuple[Candidate, tuple[Check, ...]]:
-        """What is to be judged, and by what. Raises NotASuccessor."""
+        """The candidate for the trial, and its checks. Raises NotASuccessor."""
         if not isinstance(step.spec, RepairTool) or step.mends is None:
             return candidate, CHECKS
         entry = await self._parts.repairs.successor(step.task_id, step.spec.tool_id, step.mends, candidate)
-        # Only what was mended: other sources of the tool would answer in its place.
+        # Only the mended source, because others would answer in its place.
         own = entry.model_copy(update={"sources": entry.sources[:1]})
-        # The first author is not known, and a repair need not add what tools of others may lack.
+        # The first author is not known, and a repair need not add what others' tools may lack.
         mended = candidate.model_copy(update={"entries": (own,), "written_by_us": False})
         replay = await self._parts.repairs.replay(step.spec, step.mends)
         poison = await self._parts.repairs.poison(step.spec, step.mends)
@@ -219,13 +217,13 @@ class Maker:
         return await WayBuilder(self._parts.ways, self._parts.runtimes, self.folder_of(step.task_id), repository).build(step, progress)
 
     def _clone_of(self, task_id: str, spec: TaskSpec) -> Path:
-        """The folder that the task means, or that of the file; it was looked at before. Blocks."""
+        """The folder in the clone that the task means. Blocks."""
         path = place_of_repository(spec).path if isinstance(spec, GithubDeploy) else ""
         return meant_in(repository_in(self.folder_of(task_id) / "clone"), path).folder
 
 
 def _left_out(step: VerifyStep, candidate: Candidate, faulty: Mapping[str, str]) -> Mapping[str, str]:
-    """Operations that go, so that the others may stay: not of what we wrote, not those that the task names, and not all of them."""
+    """Faulty operations to leave out: not of tools that we wrote, not if the task names operations, and not all of them."""
     if candidate.written_by_us or not isinstance(step.spec, GithubDeploy) or step.spec.operations:
         return {}
     return faulty if len(faulty) < len(candidate.entries) else {}

@@ -1,4 +1,4 @@
-"""Candidates become versions that can be called, with the evidence that they may be."""
+"""Registers candidates as versions that can be called, with their evidence."""
 
 from engine.making.evidence import evidence_for
 from engine.making.existing_tools import existing_tools
@@ -13,13 +13,13 @@ from toolagent_service.contracts.making_steps import ExistingTool, Registered
 
 
 class Registration:
-    """May be repeated: what this task has registered before is found."""
+    """Idempotent: finds what the task registered before."""
 
     def __init__(self, registry: ToolRegistry, groups: GroupTable, evidence: EvidenceTable) -> None:
         self._registry, self._groups, self._evidence = registry, groups, evidence
 
     async def made_already(self, spec: TaskSpec) -> tuple[str, ...]:
-        """The tool of that name, if it can be called; of a repository also those of the group, if all of them can."""
+        """The active tool of that name; for a repository also the tools of the group, if all are active."""
         name = subject_of(spec)
         if await self._is_active(name):
             return (name,)
@@ -28,9 +28,9 @@ class Registration:
         return tool_ids if all([await self._is_active(tool_id) for tool_id in tool_ids]) else ()
 
     async def in_the_way(self, task_id: str, spec: TaskSpec) -> str:
-        """Why nothing could be registered under the name of the task, though nothing that has it can be called; empty when it could.
+        """Why the task's name is taken, though no tool of that name is active; empty if the name is free.
 
-        Asked before anything is built. What comes in the way later `register` finds.
+        Asked before the build. `register` finds later conflicts.
         """
         if isinstance(spec, RepairTool):
             return ""
@@ -42,11 +42,11 @@ class Registration:
         return await self._group_in_the_way(task_id, name) if isinstance(spec, GithubDeploy) else ""
 
     async def existing_tools(self, spec: TaskSpec) -> tuple[ExistingTool, ...]:
-        """Tools of other ids that may do it, to be tried with the examples; a repair is of the tool that it names."""
+        """Other tools that may do what is asked, to be tried with the examples; none for a repair."""
         return () if isinstance(spec, RepairTool) else await existing_tools(spec, self._registry)
 
     async def register(self, candidate: Candidate, evidence: Evidence) -> Registered:
-        """All of its tools and their group, or nothing when one of the ids is another tool's."""
+        """Registers all tools and their group, or nothing if one of the ids is taken."""
         made = [(entry, evidence_for(entry, candidate, evidence)) for entry in candidate.entries]
         anothers = await self._registry.register_made(made, candidate.group)
         if anothers is not None:
@@ -55,14 +55,15 @@ class Registration:
         return Registered(tool_ids=tuple(entry.manifest.tool_id for entry in candidate.entries))
 
     async def is_anothers(self, task_id: str, tool_id: str) -> bool:
-        """Whether there is a tool of this id that the task did not make."""
+        """Whether there is a tool of this id from elsewhere than this task."""
         if await self._registry.versions(tool_id) is None:
             return False
         return all(one.task_id != task_id for one in (await self._evidence.of_tool(tool_id)).values())
 
     async def _group_in_the_way(self, task_id: str, name: str) -> str:
-        found = [(group, raw) for group, raw in await self._groups.list_stored() if group.group_id == name]
-        for group, raw in found:
+        for group, raw in await self._groups.list_stored():
+            if group.group_id != name:
+                continue
             states = [f"{tool_id} {_state(await self._registry.get(tool_id))}" for tool_id in group.tool_ids]
             told = f"There is a group {name!r} already, and not all its tools can be called ({'; '.join(states) or 'it has none'})."
             if raw is not None:

@@ -1,4 +1,4 @@
-"""What the schemas of a tool let it have or have written down: files that are named for it, and values that are not masked."""
+"""Compares what schemas give to a tool: files that parameters name, and values that records show unmasked."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
@@ -6,23 +6,25 @@ from typing import TypeAlias
 
 from pydantic import JsonValue
 
+from engine.making.json_values import items, part
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import FILE_PATH, FOLLOWED, MASK, is_secret, mask_secrets, mentions_format, values_of_format, with_defaults
 
 Place: TypeAlias = tuple[str, ...]
-"""The names on the way to a value, as a schema has them: of properties, `*` for all others, `[]` for items, `/…/` for a pattern."""
+"""The way to a value in a schema: names of properties, `*` for all others, `[]` for items, `/…/` for a pattern."""
 
 _KINDS = {"properties": "{}", "patternProperties": "/{}/", "additionalProperties": "*", "items": "[]", "prefixItems": "[]"}
 
 
 def more_files(before: JsonSchema, now: JsonSchema) -> list[str]:
-    """Where parameters name files and did not before. Blocks, as all of these: a schema can have ten thousands of parts."""
-    return _told({place for place, part in _places(now) if _is_file(part)} - {place for place, part in _places(before) if _is_file(part)})
+    """Places where parameters name files and did not before. Blocks, like all functions here: a schema can have 10,000s of parts."""
+    there, here = ({place for place, part in _places(schema) if part.get("format") == FILE_PATH} for schema in (before, now))
+    return _told(here - there)
 
 
 def unmasked(before: JsonSchema, now: JsonSchema) -> list[str]:
-    """Where values were masked and are not any more: their mark is gone, or a name that has none hides one that had."""
+    """Places whose values were masked before and are not now: the mark is gone, or an unmarked name hides a marked one."""
     there, here = list(_places(before)), list(_places(now))
     marked = {place for place, part in there if is_secret(part)}
     gone = marked - {place for place, part in here if is_secret(part)}
@@ -31,7 +33,7 @@ def unmasked(before: JsonSchema, now: JsonSchema) -> list[str]:
 
 
 def files_by_default(schema: JsonSchema) -> list[str]:
-    """The paths of values that name a file by their default alone."""
+    """The paths of values that name a file only by default."""
     if not mentions_format(schema, FILE_PATH):
         return []
     objects = {place for place, _ in _places(schema) if _is_named(place)}
@@ -40,9 +42,9 @@ def files_by_default(schema: JsonSchema) -> list[str]:
 
 
 def unnamed_files(entries: Iterable[ToolEntry]) -> str:
-    """Why these tools are not even tried, in words that a maker can act on; empty when nothing speaks against it.
+    """Why the tools must not be tried, in words that a maker can act on; empty if nothing speaks against it.
 
-    A caller's files are handed to a tool that the caller hands them to. The author of a schema must not choose among them.
+    Only the caller chooses the files that a tool gets. A default in a schema would choose for the caller.
     """
     found = [(entry.manifest.tool_id, files) for entry in entries if (files := files_by_default(entry.manifest.input_schema))]
     told = "; ".join(f"{', '.join(files)} of {tool_id!r}" for tool_id, files in found)
@@ -50,26 +52,14 @@ def unnamed_files(entries: Iterable[ToolEntry]) -> str:
 
 
 def _places(schema: JsonSchema, at: Place = ()) -> Iterator[tuple[Place, JsonSchema]]:
-    """Every part of the schema that speaks of a value of its own or of the same, with where that is."""
+    """Every part of the schema, with the place of the value that it describes."""
     yield at, schema
     for keyword, kind in FOLLOWED.items():
         written = schema.get(keyword)
-        for name, part in _parts(written) if kind == "named" else [("", one) for one in _listed(written)]:
-            step = (_KINDS[keyword].format(name),) if keyword in _KINDS else ()
-            yield from _places(part, (*at, *step))
-
-
-def _parts(written: JsonValue) -> Iterator[tuple[str, JsonSchema]]:
-    if isinstance(written, dict):
-        yield from ((name, part) for name, part in written.items() if isinstance(part, dict))
-
-
-def _listed(written: JsonValue) -> Iterator[JsonSchema]:
-    yield from (part for part in (written if isinstance(written, list) else [written]) if isinstance(part, dict))
-
-
-def _is_file(schema: JsonSchema) -> bool:
-    return schema.get("format") == FILE_PATH
+        for name, inner in part(written).items() if kind == "named" else [("", one) for one in items(written) or [written]]:
+            if isinstance(inner, dict):
+                step = (_KINDS[keyword].format(name),) if keyword in _KINDS else ()
+                yield from _places(inner, (*at, *step))
 
 
 def _is_named(place: Place) -> bool:
@@ -77,7 +67,7 @@ def _is_named(place: Place) -> bool:
 
 
 def _masked(schema: JsonSchema, named: set[Place]) -> set[Place]:
-    """Those of the places at which a value would be masked, by itself or with what it is in."""
+    """The places whose value would be masked, by itself or with an outer value."""
     found: set[Place] = set()
     for places in _by_depth(named):
         masked = mask_secrets(schema, _holding(lambda: "", places))
@@ -86,7 +76,7 @@ def _masked(schema: JsonSchema, named: set[Place]) -> set[Place]:
 
 
 def _value_at(value: JsonValue, place: Place) -> JsonValue:
-    """There, or of what it is in, where that is no object any more."""
+    """The value at the place, or the outer value that is no object any more."""
     for name in place:
         if not isinstance(value, dict):
             return value
@@ -95,12 +85,12 @@ def _value_at(value: JsonValue, place: Place) -> JsonValue:
 
 
 def _by_depth(places: Iterable[Place]) -> Iterator[list[Place]]:
-    """Places of one depth can be held at once, one that is in another cannot: a schema is walked for each depth, not for each place."""
+    """Groups places by depth. Places of one depth fit into one value, so the schema is walked once for each depth."""
     yield from (list(same) for _, same in groupby(sorted(places, key=len), key=len))
 
 
 def _holding(value: Callable[[], JsonValue], places: Iterable[Place]) -> dict[str, JsonValue]:
-    """Parameters that have this value at these places and no other."""
+    """Parameters with this value at these places, and nothing else."""
     params: dict[str, JsonValue] = {}
     for place in places:
         inner = params

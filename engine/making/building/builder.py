@@ -1,17 +1,16 @@
-"""Builds tools without a model, along each of the plans that need none."""
+"""Builds tools from `*.tool.json` files, OpenAPI documents, apps of Python and Dockerfiles."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from typing import TypeVar
 
 from engine.making.building.builds import Built, Job
-from engine.making.building.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS, live_document, not_started
+from engine.making.building.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS, S, live_document, not_started
 from engine.making.building.tool_file_entries import left_out_of, tool_file_candidate
-from engine.making.failures import BuildFailed, LeftOut
-from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, part
-from engine.making.openapi.documents.reading import DocumentReader
+from engine.making.failures import BuildFailed, LeftOut, failing
+from engine.making.json_values import part
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.documents.servers import require_public
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import draft
@@ -26,11 +25,9 @@ from engine.runtimes.runtime import Runtime
 from toolagent.contracts.sources import DockerSource, LocalSource
 from toolagent_service.contracts.plans import AsgiBuild, DockerBuild, OpenApiRemote, ToolFileBuild
 
-S = TypeVar("S", LocalSource, DockerSource)
-
 
 class ModellessBuilder:
-    """`local` and `docker` start apps in the sandbox to ask them what they offer, with this `environment`. All that is built is data."""
+    """`local` and `docker` start apps in the sandbox, with this `environment`, to read their documents. Registers nothing."""
 
     def __init__(
         self,
@@ -48,109 +45,98 @@ class ModellessBuilder:
         self._private_hosts, self._resolve = private_hosts, resolve
 
     async def of_tool_files(self, plan: ToolFileBuild, job: Job) -> Built:
-        """Scripts that name their files have these alone, in folders below `place.work`. Raises BuildFailed."""
-        repository = job.repository
+        """Copies the files that a script names to folders below `place.work`. Raises BuildFailed."""
         try:
-            candidate, folders = await asyncio.to_thread(tool_file_candidate, repository, plan.paths, job.about, job.place.work / "scripts")
+            candidate, folders = await asyncio.to_thread(
+                tool_file_candidate, job.repository, plan.paths, job.about, job.place.work / "scripts"
+            )
         except (OSError, ValueError) as error:
             raise BuildFailed(str(error)) from error
-        return Built(candidate, folders, await asyncio.to_thread(left_out_of, repository, plan.paths))
+        return Built(candidate, folders, await asyncio.to_thread(left_out_of, job.repository, plan.paths))
 
     async def remote(self, plan: OpenApiRemote, job: Job) -> Built:
-        """Raises BuildFailed, also for a server at an address that is not public."""
-        document = await self._document(plan.path, job)
-        if plan.server_url != document.server_url:
-            document = document.served_at(plan.server_url)
-        try:
+        """Raises BuildFailed, also if the server's address is not public."""
+        with _refusals(plan.path):
+            document = await job.document(self._executor, plan.path)
+            if plan.server_url != document.server_url:
+                document = document.served_at(plan.server_url)
             await require_public(document.server_url, self._private_hosts, self._resolve)
             sources = remote_sources(document, job.about.tool_name)
-        except DocumentRefused as error:
-            raise BuildFailed(f"{plan.path}: {error}") from error
         made = await asyncio.to_thread(draft, document, job.about, sources)
         return Built(made.candidate, left_out=made.left_out)
 
     async def asgi(self, plan: AsgiBuild, job: Job) -> Built:
         """Packs the project into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         place = job.place
-        try:
+        with failing("The repository cannot become a local tool"):
             plan, brought = await asyncio.to_thread(with_room, plan, job.repository)
             order = Order(brought, plan.project, place.work, job.about.tool_name, SERVERS[plan.interface], needs_package=False)
             prepared = await self._projects.prepare(order, job.progress)
             await asyncio.to_thread(pack_asgi, plan, brought, prepared, place.folder)
-        except (ValueError, OSError) as error:
-            raise BuildFailed(f"The repository cannot become a local tool: {error}") from error
+        notes = prepared.notes
+        if brought != job.repository:
+            part = brought.relative_to(job.repository)
+            notes = (f"Only its folder {part} was taken: the whole repository is larger than a tool may be.", *notes)
         source = LocalSource(host_dir=place.host_dir, environment=self._environment)
         by_us = plan.interface != "asgi"
-        asked = await self._asked(self._local, source, job, is_described_by_us=by_us)
-        document = asked or await self._in_tree(plan.document, job)
+        document = await self._document(self._local, source, job, plan.document, is_described_by_us=by_us)
         try:
-            built = await self._of_local(document, job)
+            return await self._of_local(document, job, notes)
         except BuildFailed as failure:
-            # What a document does not describe may be what needs no login.
+            # The document may describe only what needs a login, the routes more.
             own = by_us and await self._asked(self._local, source, job, is_described_by_us=True, paths=(OWN_DOCUMENT,))
             if not own:
                 raise
-            built = await self._of_local(own, job)
-            built = replace(built, notes=(f"Its routes were read, as its document gives no tool: {failure.message}",))
-        return replace(built, notes=(*_narrowed(job.repository, brought), *prepared.notes, *built.notes))
+            return await self._of_local(own, job, (*notes, f"Its routes were read, as its document gives no tool: {failure.message}"))
 
-    async def _of_local(self, document: OpenApiDocument, job: Job) -> Built:
+    async def _of_local(self, document: OpenApiDocument, job: Job, notes: tuple[str, ...]) -> Built:
         """Raises BuildFailed."""
         document = replace(document, gives_text=True)
-        sources = local_sources(document, job.place.host_dir, self._environment)
-        made = await asyncio.to_thread(draft, document, job.about, sources)
-        return job.built(made.candidate, (*_told_by_us(document), *made.left_out))
+        # Operations that our launcher left out of the document that it wrote.
+        left_out = [LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items()]
+        return await job.drafted(document, local_sources(document, job.place.host_dir, self._environment), left_out, notes)
 
     async def docker(self, plan: DockerBuild, job: Job) -> Built:
-        """The image is built of the repository as it is, copied to `place.folder`. Raises BuildFailed."""
+        """Builds the image from a copy of the repository in `place.folder`. Raises BuildFailed."""
         if self._docker is None:
             raise BuildFailed("There is no Docker engine on this host. Start one, or ask for the runtime `local`.")
         place = job.place
-        try:
+        with failing("The repository cannot become an image"):
             await asyncio.to_thread(require_room, job.repository)
             await asyncio.to_thread(pack_repository, job.repository, place.folder)
-        except (ValueError, OSError) as error:
-            raise BuildFailed(f"The repository cannot become an image: {error}") from error
         source = DockerSource(host_dir=place.host_dir, dockerfile=plan.dockerfile, internal_port=plan.port, environment=self._environment)
         hint = f" Does it listen on 0.0.0.0, at the port {plan.port} that the Dockerfile exposes?"
-        document = await self._asked(self._docker, source, job, hint) or await self._in_tree(plan.document, job)
-        sources = docker_sources(document, place.host_dir, plan.dockerfile, plan.port, self._environment)
-        made = await asyncio.to_thread(draft, document, job.about, sources)
-        return job.built(made.candidate, made.left_out)
+        document = await self._document(self._docker, source, job, plan.document, hint)
+        return await job.drafted(document, docker_sources(document, place.host_dir, plan.dockerfile, plan.port, self._environment))
+
+    async def _document(
+        self, runtime: Runtime[S], source: S, job: Job, path: str | None, hint: str = "", *, is_described_by_us: bool = False
+    ) -> OpenApiDocument:
+        """The document of the running app, else the one of the repository. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
+        if document := await self._asked(runtime, source, job, hint, is_described_by_us=is_described_by_us):
+            return document
+        if path is None:
+            raise BuildFailed(
+                "The app says nothing of what it offers (`/openapi.json`), its routes cannot be read, and no OpenAPI document is in the "
+                "repository."
+            )
+        with _refusals(path):
+            return await job.document(self._executor, path)
 
     async def _asked(
         self, runtime: Runtime[S], source: S, job: Job, hint: str = "", *, is_described_by_us: bool = False, paths: Sequence[str] = PATHS
     ) -> OpenApiDocument | None:
-        """Raises BuildFailed when it does not start; `hint` is for one that runs and does not answer."""
+        """Raises BuildFailed if the app does not start; `hint` is for an app that runs and does not answer."""
         job.progress("starting the app, to ask what it offers")
         try:
             return await live_document(runtime, source, job, is_described_by_us=is_described_by_us, paths=paths)
         except StartFailed as failure:
             raise not_started(failure, hint) from failure
 
-    async def _in_tree(self, path: str | None, job: Job) -> OpenApiDocument:
-        if path is None:
-            message = (
-                "The app says nothing of what it offers (`/openapi.json`), its routes cannot be read, and no OpenAPI document is in the "
-                "repository."
-            )
-            raise BuildFailed(message)
-        return await self._document(path, job)
 
-    async def _document(self, path: str, job: Job) -> OpenApiDocument:
-        """Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
-        try:
-            return await DocumentReader(self._executor, job.place.work.with_name("document")).read(job.repository, path)
-        except DocumentRefused as error:
-            raise BuildFailed(f"{path}: {error}") from error
-
-
-def _narrowed(repository: Path, brought: Path) -> tuple[str, ...]:
-    if brought == repository:
-        return ()
-    return (f"Only its folder {brought.relative_to(repository)} was taken: the whole repository is larger than a tool may be.",)
-
-
-def _told_by_us(document: OpenApiDocument) -> tuple[LeftOut, ...]:
-    """What our launcher left out of the document that it wrote."""
-    return tuple(LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items())
+@contextmanager
+def _refusals(path: str) -> Generator[None]:
+    try:
+        yield
+    except DocumentRefused as error:
+        raise BuildFailed(f"{path}: {error}") from error

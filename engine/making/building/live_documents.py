@@ -1,10 +1,9 @@
-"""Asks an app that was just started what it offers, or says why it did not start."""
+"""Reads the OpenAPI document of an app that was just started, or tells why the app did not start."""
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TypeVar
-
-from pydantic import JsonValue
 
 from engine.making.building.builds import Job
 from engine.making.failures import BuildFailed
@@ -16,10 +15,10 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource
 
 LEFT_OUT = "x-left-out"
-"""In the document of our launcher: operations that are none there, and why."""
+"""Key in the document of our launcher: operations that it leaves out, and why."""
 
 OWN_DOCUMENT = "/.tool-agent/openapi.json"
-"""Where our launchers say what an app offers, as far as that is known."""
+"""Where our launchers serve the document that they write for an app."""
 
 PATHS = (
     "/openapi.json",
@@ -36,16 +35,16 @@ PATHS = (
     "/api/openapi/",
     "/schema/",
     "/api/schema/",
-    # Of our launcher, for apps that have none.
+    # Our launcher's, for apps that have none.
     OWN_DOCUMENT,
 )
-"""Where frameworks put it, in the order in which they are asked."""
+"""Where frameworks put their documents, in the order of asking."""
 OWN_HEALTH = "/-/health"
-"""Where our launcher says that it serves, of apps that do not describe themselves."""
+"""The health path of our launcher, for apps that do not describe themselves."""
 
 _LAST = 300
 _LOGS = frozenset({"stderr", "log"})
-"""Where runtimes put what a program wrote."""
+"""Details in which runtimes put a program's output."""
 _TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"(\w+\.)*\w*(Error|Exception|Invalid)(:|$)")
 _CALL = "call-openapi-document"
@@ -57,24 +56,22 @@ S = TypeVar("S", LocalSource, DockerSource)
 async def live_document(
     runtime: Runtime[S], source: S, job: Job, *, is_described_by_us: bool, paths: Sequence[str]
 ) -> OpenApiDocument | None:
-    """What it says where frameworks say it; None where it says nothing of use. It has ended when this returns. Raises StartFailed.
+    """The first usable document of the app at `paths`, or None. Starts the app and stops it again. Raises StartFailed.
 
-    `is_described_by_us`: where it says nothing, our launcher says what its routes are, and that it is well.
+    `is_described_by_us`: our launcher serves a document and a health path if the app has none.
     """
     manifest = ToolManifest(tool_id=job.about.tool_name, name=job.about.tool_name)
     request = ToolRequest(_CALL, {}, _ASK_S, job.place.work)
-    # Which path tells that it is well is in the document, if anywhere.
+    # The app's own health path is not known before its document is.
     health = OWN_HEALTH if is_described_by_us else PATHS[0]
     running = await runtime.start(manifest, source.model_copy(update={"health_path": health}), job.progress)
     try:
         for path in paths:
             asking = source.model_copy(update={"endpoint_path": path, "http_method": "GET"})
-            try:
-                said = await runtime.call(running, asking, request)
-            except RuntimeFailure:
-                continue
-            if (found := _document(said)) is not None:
-                return found
+            with suppress(RuntimeFailure, DocumentRefused):
+                if isinstance(said := await runtime.call(running, asking, request), dict):
+                    # It is served here, at its own paths, whatever servers it names.
+                    return OpenApiDocument.of({**said, "servers": []})
         return None
     finally:
         await runtime.stop(running)
@@ -85,19 +82,11 @@ def not_started(failure: StartFailed, hint: str) -> BuildFailed:
     logs = (failure.details.get(name) for name in _LOGS) if failure.details.keys() & _LOGS else failure.details.values()
     told = "\n".join(value for value in logs if isinstance(value, str) and value)
     if failure.error_type is not ErrorType.UNAVAILABLE:
-        # There is nothing to start: no image, no environment.
+        # There is no image or environment to start.
         return BuildFailed(failure.message, told)
-    # What a program says last is why it ended, and what it raised says so before other lines.
+    # The last line tells why a program ended; an exception it raised goes before other lines.
     lines = [line.strip() for line in told.rpartition(_TRACEBACK)[2].splitlines() if line.strip()]
     raised = (line for line in reversed(lines) if _TRACEBACK in told and _RAISED.match(line))
     last = next(raised, lines[-1] if lines else "")[:_LAST]
     words = f" It said last: {last}" if last and last not in failure.message else ""
     return BuildFailed(f"The app does not start: {failure.message}{hint if is_mute else ''}{words}", told)
-
-
-def _document(said: JsonValue) -> OpenApiDocument | None:
-    try:
-        # Of its servers none counts: it is served here, at its own paths.
-        return OpenApiDocument.of({**said, "servers": []}) if isinstance(said, dict) else None
-    except DocumentRefused:
-        return None

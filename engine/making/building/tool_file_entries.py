@@ -1,4 +1,4 @@
-"""Tools of `*.tool.json` that a repository brings, under the name of the task."""
+"""Builds the tools that a repository describes in `*.tool.json`, under the task's name."""
 
 import re
 import shutil
@@ -26,44 +26,43 @@ _NOT_IN_AN_ID = re.compile(r"[^a-z0-9_-]+")
 
 
 def tool_file_candidate(repository: Path, paths: Sequence[str], about: Described, work: Path) -> tuple[Candidate, dict[str, Path]]:
-    """The tools, and the folder of each one's script, below `work` where that names its files. Raises OSError, ValueError. Blocks.
+    """The tools, and the folder of each script: below `work` if the script names its files. Raises OSError, ValueError. Blocks.
 
-    Their ids begin with the task's name, so a repository cannot replace another tool.
+    Tool ids begin with the task's name, so that a repository cannot replace another tool.
     """
     tree = Tree.read(repository)
     read = [_read(tree, path) for path in paths]
-    ids = about.ids(_names([file for file, _ in read]))
-    groups = about.groups(len(read))
-    entries = [_entry(file, script, tool_id, groups) for (file, script), tool_id in zip(read, ids, strict=True)]
-    by_path = {path: (file.tool_id, script) for path, (file, script) in zip(paths, read, strict=True)}
+    ids = about.ids(_names([file for file, _, _ in read]))
+    entries = [_entry(*one, tool_id, about.groups(len(read))) for one, tool_id in zip(read, ids, strict=True)]
+    by_path = {path: (file.tool_id, script) for path, (file, _, script) in zip(paths, read, strict=True)}
     for path, (index, reason) in anothers_scripts(by_path).items():
         raise ValueError(f"{path}: $.handler.files[{index}]: {reason}")
-    folders = _folders_of({tool_id: script for (_, script), tool_id in zip(read, ids, strict=True)}, work)
-    return about.candidate(entries), folders
+    return about.candidate(entries), _folders_of({tool_id: script for tool_id, (_, _, script) in zip(ids, read, strict=True)}, work)
 
 
 def left_out_of(repository: Path, paths: Sequence[str]) -> tuple[LeftOut, ...]:
-    """The descriptions of tools that are none of these, and why not. Blocks."""
+    """The other `*.tool.json` files, each with the reason. Blocks."""
     found = (one for one in recognise_tool_files(Tree.read(repository)) if one.path not in paths)
     return tuple(LeftOut(one.path, one.summary if "faults" in one.details else _ASIDE) for one in found)
 
 
-def _read(tree: Tree, path: str) -> tuple[ToolFile, Script]:
+def _read(tree: Tree, path: str) -> tuple[ToolFile, ExternalScript, Script]:
     text = tree.text(path)
     read = tool_json.read(text) if text is not None else None
     if read is None or read.file is None:
         told = "; ".join(f"{fault.path}: {fault.reason}" for fault in read.faults[:5]) if read else "it cannot be read"
         raise ValueError(f"{path}: {told}")
-    if not isinstance(read.file.handler, ExternalScript) or read.file.handler.content is not None:
+    handler = read.file.handler
+    if not isinstance(handler, ExternalScript) or handler.content is not None:
         raise ValueError(f"{path}: Only a script beside it can be the tool of a repository.")
     try:
-        return read.file, find_script(read.file.handler, (tree.folder / path).parent, None)
+        return read.file, handler, find_script(handler, (tree.folder / path).parent, None)
     except NoScriptError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 def _folders_of(scripts: Mapping[str, Script], work: Path) -> dict[str, Path]:
-    """By tool, its script's own folder, or one below `work` with a copy of the files that it is given."""
+    """The script's folder by tool id, or a folder below `work` with copies of the files that the script names."""
     remove(work)
     folders: dict[str, Path] = {}
     size = count = 0
@@ -71,27 +70,25 @@ def _folders_of(scripts: Mapping[str, Script], work: Path) -> dict[str, Path]:
         folders[tool_id] = script.folder if script.given is None else work / tool_id
         for name in script.given or ():
             source, target = script.folder / name, work / tool_id / name
-            # As a link counts, it is copied: as what it leads to.
+            # A link counts, and is copied, as the file it leads to.
             size, count = size + source.stat().st_size, count + 1
             if size > MAX_BYTES or count > MAX_FILES:
-                limit = f"{MAX_BYTES // 1_048_576} MiB or {MAX_FILES:,} files"
-                raise ValueError(f"The files that the tools name are more than {limit} together.")
+                raise ValueError(
+                    f"The files that the tools name are more than {MAX_BYTES // 1_048_576} MiB or {MAX_FILES:,} files together."
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     return folders
 
 
-def _entry(file: ToolFile, script: Script, tool_id: str, groups: tuple[str, ...]) -> ToolEntry:
-    handler = file.handler
-    if not isinstance(handler, ExternalScript):
-        raise TypeError(f"{file.tool_id} is no script.")
+def _entry(file: ToolFile, handler: ExternalScript, script: Script, tool_id: str, groups: tuple[str, ...]) -> ToolEntry:
     source = ScriptSource(script_path=script.name, language=handler.language, entry_point=handler.entry_point)
     told = {"tool_id": tool_id, "group_ids": groups, "status": ToolStatus.ACTIVE, "backend_runtime": source.traits.runtime}
     return ToolEntry(manifest=ToolManifest.model_validate(tool_json.manifest_in(file).model_copy(update=told)), sources=(source,))
 
 
 def _names(files: Sequence[ToolFile]) -> list[str]:
-    """What each file calls its tool; numbered where that is the same, as for two versions."""
+    """The last part of each tool's id; numbered if it is not unique, as for two versions."""
     found: list[str] = []
     for file in files:
         found.append(unused(_NOT_IN_AN_ID.sub("_", file.tool_id.rpartition(":")[2]), found))

@@ -1,4 +1,4 @@
-"""Where uv looks for packages, in its order, out of the variables it is configured with."""
+"""The package indexes of uv, in its order, from its environment variables."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,16 +12,16 @@ Addresses: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
 """Addresses of package indexes, the first one asked first; they may hold passwords. Raises IndexAway."""
 
 _IN_ORDER = ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
-"""Of the last two uv takes one, and the older name is the weaker."""
+"""uv takes one of the last two: the newer name first."""
 _NAMED = re.compile(r"^[A-Za-z0-9_.-]+=")
 
 
 class IndexAway(Exception):
-    """The package index cannot be asked now, which says nothing of any package. The message holds no address."""
+    """The package index does not answer now, whatever package was asked for. The message holds no address."""
 
 
 def addresses_of(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """Those that can be asked over HTTP."""
+    """Index addresses that use HTTP."""
     defaults = [name for name in _IN_ORDER[2:] if variables.get(name)]
     names = (*_IN_ORDER[:2], *defaults[:1])
     found = [_NAMED.sub("", word) for name in names for word in variables.get(name, "").split()]
@@ -29,13 +29,13 @@ def addresses_of(variables: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def addresses_from(indexes: Indexes) -> Addresses:
-    """As the installers of this host are set up."""
+    """The indexes of this host's installers."""
 
     async def addresses() -> tuple[str, ...]:
         try:
             index = await indexes(ScriptLanguage.PYTHON)
         except IndexesUnknown as error:
-            # What uv said of it may hold an address.
+            # uv's message may hold an address.
             raise IndexAway("uv does not say which package index it uses.") from error
         return addresses_of(index.variables)
 

@@ -1,6 +1,6 @@
-"""What a package index says of one package: the page of the simple API, as JSON (PEP 691, 700) or HTML (PEP 503)."""
+"""Parses a package's page of the simple API, as JSON (PEP 691, 700) or HTML (PEP 503)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from html.parser import HTMLParser
@@ -12,16 +12,15 @@ from packaging.version import InvalidVersion, Version
 from pydantic import AwareDatetime, BaseModel, Field, ValidationError
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
-_JSON = "json"
 
 
 class NoPage(ValueError):
-    """What came is no page of an index."""
+    """The answer is no page of an index."""
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """`at` is when the first of its files came, where the index says so."""
+    """`at` is when its first file was uploaded, if the index says so."""
 
     version: Version
     at: datetime | None
@@ -29,7 +28,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """`releases` are those that can be installed, the newest version first; `first_at` is when the first file of all came."""
+    """`releases` can be installed, the newest version first; `first_at` is when the first of all files was uploaded."""
 
     releases: tuple[Release, ...]
     first_at: datetime | None
@@ -47,15 +46,13 @@ class _Page(BaseModel):
 
 def read_page(content_type: str, body: bytes) -> Project:
     """Raises NoPage."""
-    files = _json_files(body) if _JSON in content_type else _html_files(body)
-    at: dict[Version, datetime | None] = {}
+    files = _json_files(body) if "json" in content_type else _html_files(body)
+    dates: dict[Version, list[datetime]] = {}
     for file in files:
-        version = None if file.yanked is not False else _version_of(file.filename)
-        if version is not None:
-            at[version] = _earlier(at.get(version), file.upload_time)
-    releases = (Release(version, when) for version, when in at.items())
-    dates = [file.upload_time for file in files if file.upload_time is not None]
-    return Project(tuple(sorted(releases, key=lambda release: release.version, reverse=True)), min(dates, default=None))
+        if file.yanked is False and (version := _version_of(file.filename)):
+            dates.setdefault(version, []).extend(filter(None, [file.upload_time]))
+    releases = tuple(Release(version, min(dates[version], default=None)) for version in sorted(dates, reverse=True))
+    return Project(releases, min(filter(None, (file.upload_time for file in files)), default=None))
 
 
 def _json_files(body: bytes) -> tuple[_File, ...]:
@@ -73,7 +70,7 @@ def _html_files(body: bytes) -> tuple[_File, ...]:
 
 
 class _Links(HTMLParser):
-    """Names of files are taken from the addresses: the texts are for people."""
+    """Takes file names from the addresses, because the texts are for people."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,13 +88,8 @@ class _Links(HTMLParser):
 
 
 def _version_of(filename: str) -> Version | None:
-    """None for what is not installed any more, such as eggs and installers."""
+    """None for formats that are no longer installed, such as eggs and installers."""
     try:
         return parse_wheel_filename(filename)[1] if filename.endswith(".whl") else parse_sdist_filename(filename)[1]
     except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
         return None
-
-
-def _earlier(*dates: datetime | None) -> datetime | None:
-    known: Iterable[datetime] = (date for date in dates if date is not None)
-    return min(known, default=None)

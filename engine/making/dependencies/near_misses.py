@@ -1,9 +1,8 @@
-"""Whether a name was made to be taken for a popular one, or is one that a model misremembered."""
+"""Recognises package names that imitate a popular one, or that a model misremembered."""
 
-import math
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from operator import itemgetter
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
@@ -15,11 +14,11 @@ _SLIP_FROM = 5
 """Shorter names have too many legitimate neighbours: only look-alikes count."""
 _TWO_SLIPS_FROM = 11
 _TARGETS = 2000
-"""Names that are worth imitating. Other well-known names are legitimate neighbours of many of them."""
+"""Names that attackers imitate. Other well-known names are legitimate neighbours of many of them."""
 _LIKE, _SUGGESTED = 75.0, 3
 _JOINED_FROM = 5
 _LONGEST = 200
-"""No popular name is nearly as long. Reading a longer one takes time by the square of its length."""
+"""No popular name is nearly as long. The time to compare a name grows with the square of its length."""
 
 _LOOKS_LIKE = str.maketrans({"0": "o", "1": "l", "3": "e", "5": "s", "i": "l", "j": "l"})
 _PAIRS = (("rn", "m"), ("vv", "w"), ("cl", "d"))
@@ -31,12 +30,12 @@ _EMPTY_WORDS = frozenset(
         *("official", "original", "real", "latest", "new", "stable", "fork", "install", "installer"),
     )
 )
-"""Added to a name they say nothing. Words that do, such as `async`, `client`, `types` or `plugin`, make names of honest packages."""
+"""Words that add no meaning to a name. Others, such as `async`, `client`, `types` or `plugin`, occur in names of honest packages."""
 _JOINED = re.compile(r"^(?:python3?|py3?)(?P<rest>.+)$|^(?P<rest2>.+?)(?:python3?|py|lib|\d+)$")
 
 
 class NearMisses:
-    """Asks of a normalised name. Building it takes some milliseconds."""
+    """Judges normalised names. Building it takes some milliseconds."""
 
     def __init__(self, popular: PopularPackages) -> None:
         self._popular = popular
@@ -49,17 +48,17 @@ class NearMisses:
         return name in self._known
 
     def package_of_import(self, name: str) -> str | None:
-        """The package, when the name is what one imports and no popular package is called so."""
+        """The package that is imported by this name, if no popular package has the name itself."""
         return self._popular.by_import.get(name)
 
     def well_known(self, name: str) -> str | None:
-        """The popular package that a module of this name comes from, where that is certain."""
+        """The popular package that provides a module of this name, if that is certain."""
         if name in NEVER_CERTAIN:
             return None
         return self.package_of_import(name) or (name if self.is_popular(name) else None)
 
     def find(self, name: str) -> str | None:
-        """The popular package that this one may be taken for; None when it is that itself, or like none."""
+        """The popular package that this name may be taken for; None if the name is popular itself, or like none."""
         if name in self._known or len(name) > _LONGEST:
             return None
         return self._same_to_the_eye(name) or self._with_nothing_added(name) or self._a_slip_away(name)
@@ -88,21 +87,12 @@ class NearMisses:
     def _a_slip_away(self, name: str) -> str | None:
         """A letter more, less or other, or two swapped; in long words two of these."""
         found = process.extract_iter(name, self._targets, scorer=OSA.distance, score_cutoff=2)
-        # Of the nearest ones the best known.
-        return min((_Near(slips, other) for other, slips, _ in found if _is_a_slip(name, other)), default=_NOBODY).name
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class _Near:
-    slips: float
-    name: str | None = field(compare=False)
-
-
-_NOBODY = _Near(math.inf, None)
+        # The best known of the nearest ones.
+        return min(((slips, other) for other, slips, _ in found if _is_a_slip(name, other)), key=itemgetter(0), default=(0, None))[1]
 
 
 def _is_a_slip(name: str, other: str) -> bool:
-    """Of names of several words, such as `pytest-cov` and `pytest-cpp`, the words that differ decide: they may be two of a family."""
+    """Compares names of several words word by word, because names such as `pytest-cov` and `pytest-cpp` may be a family."""
     ours, theirs = name.split("-"), other.split("-")
     if len(ours) != len(theirs):
         return _is_a_slip_in(name, other)
@@ -116,7 +106,7 @@ def _is_a_slip_in(word: str, other: str) -> bool:
 
 
 def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
-    """By what each looks like; of several the best known."""
+    """Names by what they look like; the best known of several."""
     found: dict[str, str] = {}
     for name in names:
         found.setdefault(key(name), name)
@@ -124,7 +114,7 @@ def _by(key: Callable[[str], str], names: Iterable[str]) -> dict[str, str]:
 
 
 def _look(name: str) -> str:
-    """What two names have in common that look the same."""
+    """Equal for names that look the same."""
     for pair, letter in _PAIRS:
         name = name.replace(pair, letter)
     return name.translate(_LOOKS_LIKE).replace("-", "")

@@ -10,11 +10,11 @@ from packaging.utils import canonicalize_name
 _ONES_OWN = """banks build channels comm config dataset editor enrich evaluate events face identify installer kernels limits locate match
  measurement parse path paste polling priority progress publication realtime result runs safety schema secure segments supervisor tools
  transaction verifiers"""
-"""Everyday words: whoever imports one has mostly a module of their own in mind, which may lie anywhere."""
+"""Everyday words: an import of one mostly means a module of the project itself, which may lie anywhere."""
 _OF_MANY = "azure google snowflake"
-"""Several packages share the name: `google.cloud` is none of the one that is called so."""
+"""Namespaces of several packages: `google.cloud` does not come from the package `google`."""
 NEVER_CERTAIN = frozenset(f"{_ONES_OWN} {_OF_MANY}".split())
-"""Popular names that say nothing certain of the package that a module comes from."""
+"""Popular names that do not tell which package a module comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +26,13 @@ class PopularPackages:
 
     @classmethod
     def read(cls, file: Path) -> Self:
-        """One package a line, behind it what it is imported as where that differs; `#` begins a comment. Raises OSError."""
+        """A line has a package, then the names it is imported by if they differ; `#` begins a comment. Raises OSError."""
         return cls.of(file.read_text(encoding="utf-8").splitlines())
 
     @classmethod
     def of(cls, lines: Iterable[str]) -> Self:
         names: dict[str, None] = {}
-        by_import: dict[str, str] = {}  # what is one of these is asked for by mistake, however often
+        by_import: dict[str, str] = {}  # a request for one of these is a mistake, however popular the name is
         for line in lines:
             words = [canonicalize_name(word) for word in line.partition("#")[0].split()]
             if words:

@@ -1,4 +1,4 @@
-"""Reading a requirement that a machine wrote: a name, extras, versions and a marker (PEP 508), and nothing else."""
+"""Reads a requirement that a machine wrote: name, extras, versions and marker (PEP 508), and nothing else."""
 
 import re
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Refused(Exception):
 
 
 def read_requirement(text: str) -> Asked:
-    """Raises Refused: it is malformed, or names a place, a file or an option instead of a package."""
+    """Raises Refused if the text is malformed, or names an address, a file or an option instead of a package."""
     if len(text) > _MOST or "\n" in text or "\r" in text:
         # A second line could be an option of the installer.
         raise Refused(RefusalKind.MALFORMED, f"{shown(text)} is not one requirement on one line. {_PLAIN}")
@@ -54,9 +54,8 @@ def read_requirement(text: str) -> Asked:
 
 
 def shown(text: str) -> str:
-    """For messages: an address may hold a password."""
-    masked = _CREDENTIALS.sub("//***@", text)
-    return repr(shortened(masked, _SHOWN))
+    """The text for messages, without the passwords of addresses."""
+    return repr(shortened(_CREDENTIALS.sub("//***@", text), _SHOWN))
 
 
 def _not_understood(text: str, error: InvalidRequirement) -> Refused:
@@ -64,12 +63,12 @@ def _not_understood(text: str, error: InvalidRequirement) -> Refused:
         if pattern.search(text):
             return _no_name(text, what)
     if not text.isascii():
-        message = f"{shown(text)} is no name of a package: those have letters of a to z, digits, `-`, `_` and `.` only. {_PLAIN}"
-        return Refused(RefusalKind.MALFORMED, message)
-    why = str(error).split("\n", 1)[0]
-    return Refused(RefusalKind.MALFORMED, f"{shown(text)} is no requirement: {why} {_PLAIN}")
+        why = "is no name of a package: those have letters of a to z, digits, `-`, `_` and `.` only."
+    else:
+        why = f"is no requirement: {str(error).partition(chr(10))[0]}"
+    return Refused(RefusalKind.MALFORMED, f"{shown(text)} {why} {_PLAIN}")
 
 
 def _no_name(text: str, what: str) -> Refused:
-    message = f"{shown(text)} names {what}; only packages of the package index are installed, and from there alone. {_PLAIN}"
-    return Refused(RefusalKind.NO_NAME, message)
+    why = "only packages of the package index are installed, and from there alone."
+    return Refused(RefusalKind.NO_NAME, f"{shown(text)} names {what}; {why} {_PLAIN}")

@@ -1,4 +1,4 @@
-"""Asks the package indexes that uv is configured for whether they have a package, and since when."""
+"""Asks the package indexes of uv whether they have a package, and since when."""
 
 import asyncio
 import time
@@ -25,14 +25,14 @@ _TOO_MANY = 429
 _ABSENT = (404, 410)
 
 
-class _Passing(Exception):
-    """The answer may be another one soon."""
+class _Temporary(Exception):
+    """The index may answer soon."""
 
 
 class SimpleIndex:
-    """Close it with `aclose`. Answers are kept for ten minutes, failures are not.
+    """Close it with `aclose`. Keeps answers for ten minutes, but no failures.
 
-    The first index that has the package decides, as it does for uv.
+    The first index that has the package decides, as in uv.
     """
 
     def __init__(
@@ -57,23 +57,20 @@ class SimpleIndex:
         await self._client.aclose()
 
     async def project(self, name: str) -> Project | None:
-        """By its normalised name; None when no index has it, or none of its files can be installed. Raises IndexAway."""
+        """A package by its normalised name; None if no index has it, or none of its files can be installed. Raises IndexAway."""
         try:
             async with self._one_each[name], self._places:
                 known = self._known.get(name)
                 if known is not None and known[0] > self._clock():
                     return known[1]
                 project = await self._asked(name)
-                self._keep(name, project)
+                while len(self._known) >= _KEPT:
+                    del self._known[next(iter(self._known))]
+                self._known[name] = self._clock() + _KEEP_S, project
                 return project
         finally:
             if not self._one_each[name].locked():
                 del self._one_each[name]
-
-    def _keep(self, name: str, project: Project | None) -> None:
-        while len(self._known) >= _KEPT:
-            del self._known[next(iter(self._known))]
-        self._known[name] = self._clock() + _KEEP_S, project
 
     async def _asked(self, name: str) -> Project | None:
         addresses = await self._addresses()
@@ -90,10 +87,10 @@ class SimpleIndex:
             try:
                 async with asyncio.timeout(_ASK_S):
                     return await self._page(url)
-            except (_Passing, TimeoutError, httpx.HTTPError) as error:
+            except (_Temporary, TimeoutError, httpx.HTTPError) as error:
                 if pause_s is None:
                     # The error may quote the address.
-                    why = str(error) if isinstance(error, _Passing) else f"it does not answer ({type(error).__name__})"
+                    why = str(error) if isinstance(error, _Temporary) else f"it does not answer ({type(error).__name__})"
                     raise IndexAway(f"The package index cannot be asked: {why}.") from None
             await asyncio.sleep(pause_s)
         raise AssertionError("The last attempt returns or raises.")
@@ -104,7 +101,7 @@ class SimpleIndex:
             if status in _ABSENT:
                 return None
             if status == _TOO_MANY or status >= _SERVER_ERROR:
-                raise _Passing(f"it answers with status {status}")
+                raise _Temporary(f"it answers with status {status}")
             if status != _OK:
                 raise IndexAway(f"The package index cannot be asked: it answers with status {status}.")
             body, is_whole = await read_at_most(response, _MAX_BYTES)

@@ -1,4 +1,4 @@
-"""What a version has to show before it may be called: one module a check and one line here, in the order of asking."""
+"""The checks that a version has to pass: one module and one line here for each, in order."""
 
 from engine.making.gate.checks import bad_input, comes_back, derived_cases, given_examples, health, starts, stays_within, withheld_examples
 from engine.making.gate.subject import Check
@@ -13,10 +13,10 @@ CHECKS: tuple[Check, ...] = (
     withheld_examples.check,
     stays_within.check,
 )
-"""Without the first nothing else is asked. The last looks back on all the others, and what is withheld is told after all that is not."""
+"""If the first fails, the others are not run. The last looks back on all others. Withheld examples come after all that may be quoted."""
 
 
 def with_checks(first: Check, before_withheld: Check) -> tuple[Check, ...]:
-    """Two more, that may quote what the tool says: one once it has started, one before it is told what its maker must not learn."""
+    """Adds two checks that may quote the tool: one after its start, one before the withheld examples."""
     place = CHECKS.index(withheld_examples.check)
     return (CHECKS[0], first, *CHECKS[1:place], before_withheld, *CHECKS[place:])

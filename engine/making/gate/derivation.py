@@ -1,4 +1,4 @@
-"""Cases derived from an input schema, in a separate process: some schemas make it run for ever."""
+"""Derives cases from input schemas in a separate process, because some schemas make it run for ever."""
 
 import asyncio
 import contextlib
@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 import structlog
-from pydantic import JsonValue, TypeAdapter, ValidationError
+from pydantic import JsonValue, TypeAdapter
 
-from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.validation.schemas import issues_of
 
@@ -29,9 +28,9 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class Derivation:
-    """For each tool the same cases every time: `count` at most, for which it takes `timeout_s` seconds at most; made once.
+    """Gives each tool the same cases every time: at most `count`, derived once within `timeout_s` seconds.
 
-    In `folder` the library keeps what takes it long to find out. Used as a context: what is still being made ends with it.
+    The library caches data in `folder`. Leaving the context cancels derivations that still run.
     """
 
     folder: Path
@@ -49,19 +48,21 @@ class Derivation:
         await asyncio.gather(*making, return_exceptions=True)
 
     def begin(self, manifests: Iterable[ToolManifest]) -> None:
-        """Make those of all of these now, as they will be needed soon."""
+        """Starts to derive cases for all these tools at once."""
         new = [manifest for manifest in manifests if manifest.tool_id not in self._made]
         if new:
             task = asyncio.create_task(self._make(new), name="derive cases")
             self._made |= {manifest.tool_id: task for manifest in new}
 
     async def of(self, manifest: ToolManifest) -> Cases:
-        """The simplest first; all fit the input schema. Empty when none can be derived, as of a schema that refers to itself."""
+        """Cases that fit the input schema, the simplest first. Empty if none can be derived, as from a recursive schema."""
         self.begin([manifest])
         return (await asyncio.shield(self._made[manifest.tool_id]))[manifest.tool_id]
 
     async def _make(self, manifests: Sequence[ToolManifest]) -> Mapping[str, Cases]:
-        schemas = [{"schema": manifest.input_schema, "seed": _seed(manifest)} for manifest in manifests]
+        digests = [hashlib.sha256(f"{manifest.tool_id}@{manifest.version}".encode()).digest() for manifest in manifests]
+        seeds = [int.from_bytes(digest[:6], "big") for digest in digests]
+        schemas = [{"schema": manifest.input_schema, "seed": seed} for manifest, seed in zip(manifests, seeds, strict=True)]
         asked = json.dumps({"schemas": schemas, "count": self.count, "seconds": self.timeout_s}).encode()
         await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
         pipe = asyncio.subprocess.PIPE
@@ -78,7 +79,7 @@ class Derivation:
         try:
             await self._talk(process, asked, lines, self.timeout_s * (len(manifests) + 1))
         finally:
-            # Its group: what it has forked may be at work still.
+            # Its group, because forked children may still run.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             await asyncio.shield(process.wait())
@@ -101,22 +102,12 @@ class Derivation:
             saying.cancel()
 
 
-def _seed(manifest: ToolManifest) -> int:
-    return int.from_bytes(hashlib.sha256(f"{manifest.tool_id}@{manifest.version}".encode()).digest()[:6], "big")
-
-
 def _all_cases(lines: Sequence[bytes], manifests: Sequence[ToolManifest]) -> Mapping[str, Cases]:
-    return {manifest.tool_id: _cases(number, lines, manifest.input_schema) for number, manifest in enumerate(manifests)}
-
-
-def _cases(number: int, lines: Iterable[bytes], schema: JsonSchema) -> Cases:
-    """Without what is not valid: the library knows older drafts than we do."""
-    own = [text for line in lines for asked, _, text in [line.partition(b" ")] if asked == str(number).encode()]
-    return tuple(case for text in own if (case := _case(text)) is not None and not issues_of(schema, case))
-
-
-def _case(text: bytes) -> dict[str, JsonValue] | None:
-    try:
-        return _CASE.validate_json(text)
-    except ValidationError:
-        return None
+    """The cases by tool id. Leaves invalid ones out, because the library knows only older drafts of JSON Schema."""
+    found: list[list[dict[str, JsonValue]]] = [[] for _ in manifests]
+    for number, _, text in (line.partition(b" ") for line in lines):
+        with contextlib.suppress(ValueError):
+            case = _CASE.validate_json(text)
+            if not issues_of(manifests[int(number)].input_schema, case):
+                found[int(number)].append(case)
+    return {manifest.tool_id: tuple(cases) for manifest, cases in zip(manifests, found, strict=True)}

@@ -1,4 +1,4 @@
-"""The program that derives cases: reads a JSON object from stdin, and writes a line for each, the number of its schema and the case."""
+"""The program that derives cases. Reads a JSON object from stdin; writes a line for each case: the number of its schema, and the case."""
 
 import ctypes
 import importlib
@@ -21,19 +21,19 @@ from hypothesis_jsonschema import from_schema  # pyright: ignore[reportUnknownVa
 _PR_SET_PDEATHSIG = 1
 _MEMORY = 2 * 1024**3
 _MOST = 2**53 - 1
-"""What every reader of JSON can hold (RFC 7493). What is larger tells of number formats, not of a tool."""
+"""The largest integer that every JSON reader can hold (RFC 7493). Larger ones test number formats, not tools."""
 _DIGITS = 6
 _ALL = cast("list[HealthCheck]", list(HealthCheck))
 _from_schema = cast("Callable[..., strategies.SearchStrategy[object]]", from_schema)
 _MORE = frozenset({"$ref", "additionalProperties", "allOf", "anyOf", "oneOf", "patternProperties", "unevaluatedProperties"})
-"""Where one of these is, what is allowed besides the properties is not ours to say."""
+"""A schema with one of these keywords decides itself what is allowed besides its properties."""
 _CASE_BYTES = 64 * 1024
 
 
 def main() -> None:
-    """The request has `schemas`, each with its `seed`, and `count` and `seconds`, which each of them may take.
+    """The request has `schemas`, each with its `seed`, and `count` and `seconds` for each schema.
 
-    Of the process that is named by its id, which began this one, it is a part: when that ends, by whatever signal, so does this.
+    The argument is the id of the parent process: this process ends when the parent does.
     """
     _end_with(int(sys.argv[1]))
     own = os.getpid()
@@ -42,7 +42,7 @@ def main() -> None:
     charmap.intervals_from_codec = _known_codec
     seconds = math.ceil(cast("float", request["seconds"]))
     for number, asked in enumerate(cast("list[dict[str, object]]", request["schemas"])):
-        # Each in its own process: one that never ends, or takes all memory, does not affect the others.
+        # Each schema has its own process, so that one that never ends, or takes all memory, does not affect the others.
         if (pid := os.fork()) == 0:
             _end_with(own)
             _limit(seconds)
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """The kernel forgets it at each fork."""
+    """Has the kernel end this process with its parent. Needed again after each fork."""
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL) or os.getppid() != parent:
         os._exit(1)
 
@@ -81,9 +81,9 @@ def _derive(number: int, schema: dict[str, object], start: object, count: int) -
 
 
 class _Asked(many):
-    """A collection that is asked for `more`, as hypothesis-jsonschema 0.23 does; Hypothesis has them iterated over in a block now.
+    """Adds the method `more` that hypothesis-jsonschema 0.23 calls; Hypothesis now iterates over collections in a block.
 
-    A loop that is left early leaves spans open; the engine closes them.
+    A loop that ends early leaves spans open, which the engine closes.
     """
 
     _elements: Iterator[None] | None = None
@@ -99,18 +99,18 @@ class _Asked(many):
 
 
 def _provide_older_collections() -> None:
-    """Does nothing where nothing is wrong."""
+    """Gives hypothesis-jsonschema the older collections, if Hypothesis lacks them."""
     if not hasattr(many, "more"):
         vars(importlib.import_module(from_schema.__module__))["cu"] = SimpleNamespace(many=_Asked)
 
 
 def _known_codec(_name: str) -> tuple[IntervalSet, IntervalSet]:
-    """What UTF-8, the only one, can hold, and what it does not give back: the library would try each character, for many seconds."""
+    """The characters of UTF-8, the only codec. The library would try each character, for many seconds."""
     return IntervalSet(((0, 0xD7FF), (0xE000, sys.maxunicode))), IntervalSet(())
 
 
 def _object(schema: object) -> dict[str, object]:
-    """Parameters are an object, whether or not the schema says so, and of those that it names. Its dialect is left out: it is not known."""
+    """The schema as one of an object with only the named properties, without a dialect, which the library may not know."""
     known = {name: value for name, value in cast("dict[str, object]", schema).items() if name != "$schema"}
     if not known.keys() & {"type", "$ref"}:
         known["type"] = "object"
@@ -120,7 +120,7 @@ def _object(schema: object) -> dict[str, object]:
 
 
 def _calm(value: object) -> object:
-    """Without numbers at the ends of what can be written."""
+    """The value without extreme numbers."""
     match value:
         case bool():
             return value

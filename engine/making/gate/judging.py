@@ -1,6 +1,5 @@
 """Runs all checks on a version, in order."""
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,16 +7,16 @@ from typing import Literal
 
 from engine.making.gate import CHECKS
 from engine.making.gate.checks import derived_cases, withheld_examples
-from engine.making.gate.subject import Check, Subject
+from engine.making.gate.subject import Check, Subject, in_time
 from toolagent.contracts.making import CheckResult
 
 IN_TIME = "in time"
-"""The name of what fails when the whole of it takes too long."""
+"""The check that fails when all checks together take too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What goes into the Evidence. `seconds` is how long all of it took."""
+    """The results of all checks, for the Evidence. `seconds` is the time of all checks together."""
 
     checks: tuple[CheckResult, ...]
     behaviour: Literal["verified", "unverified"]
@@ -25,7 +24,7 @@ class Judgement:
 
     @property
     def faulty(self) -> Mapping[str, str]:
-        """By tool, why it is not to be called; empty when nothing is wrong, or something is with all of them."""
+        """Why a tool must not be called, by tool id; empty if nothing is wrong, or a fault concerns all tools."""
         failed = [check for check in self.checks if not check.passed]
         if not all(check.faults for check in failed):
             return {}
@@ -33,7 +32,7 @@ class Judgement:
 
     @property
     def for_the_maker(self) -> str:
-        """What did not hold, in words that a maker can act on; empty when all did."""
+        """The failed checks, in words that a maker can act on; empty if all passed."""
         return "\n\n".join(f"{check.check}: {check.details}" for check in self.checks if not check.passed)
 
 
@@ -42,19 +41,15 @@ def _unheard(_: str) -> None:
 
 
 async def judge(subject: Subject, tell: Callable[[str], None] = _unheard, checks: tuple[Check, ...] = CHECKS) -> Judgement:
-    """All checks are made, so that one round tells everything; but none after one that shows that it does not even start.
+    """Runs all checks, so that one round finds every fault; but none after a tool that does not start.
 
-    `tell` hears what is being asked. Raises NotSent when this host runs no tools.
+    `tell` gets the progress. Raises NotSent if this host runs no tools.
     """
     began = time.monotonic()
     results: list[CheckResult] = []
-    over = asyncio.timeout(subject.limits.whole_s)
-    try:
-        async with subject.cases, over:
-            await _ask(subject, checks, results, tell)
-    except TimeoutError:
-        if not over.expired():  # not this one
-            raise
+    async with subject.cases:
+        is_done = await in_time(_ask(subject, checks, results, tell), subject.limits.whole_s)
+    if not is_done:
         told = f"What was asked took all of {subject.limits.whole_s:g} s, so the rest was not. Make it answer faster, or of fewer tools."
         results.append(CheckResult(check=IN_TIME, passed=False, details=told, seconds=round(time.monotonic() - began, 3)))
     shown = any(result.check == withheld_examples.NAME and result.applies and result.passed for result in results)
@@ -69,12 +64,6 @@ async def _ask(subject: Subject, checks: tuple[Check, ...], results: list[CheckR
         asked = time.monotonic()
         result = await check(subject)
         results.append(result.model_copy(update={"seconds": round(time.monotonic() - asked, 3)}))
-        tell(f"{result.check}: {_word(result)}")
+        tell(f"{result.check}: {'not asked' if not result.applies else 'passed' if result.passed else 'failed'}")
         if check is checks[0] and not result.passed:
             return
-
-
-def _word(result: CheckResult) -> str:
-    if not result.applies:
-        return "not asked"
-    return "passed" if result.passed else "failed"

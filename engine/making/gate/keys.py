@@ -1,5 +1,6 @@
-"""Whose a key is: one that was set for another server is not sent to the one that a document names."""
+"""Keeps a key that was set for one server from being sent to another server that a document names."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
@@ -7,33 +8,28 @@ from toolagent.contracts.catalog import ToolEntry
 
 
 def wants_key(entries: Iterable[ToolEntry]) -> bool:
-    """Whether one of them shows a secret to a server."""
+    """Whether one of the tools sends a secret to a server."""
     return any(True for _ in _servers(entries))
 
 
 def keys_of_others(made: Iterable[ToolEntry], there: Iterable[ToolEntry]) -> str:
-    """Why these tools are not even tried, in words that a person can act on; empty when nothing speaks against it. Blocks."""
-    entries = [*there]
-    known, wanted = _by_secret(entries), _by_secret(made)
-    for secret, server in ((secret, server) for secret, servers in wanted.items() if secret in known for server in servers):
-        if server not in known[secret]:
-            who = next(entry.manifest.tool_id for entry in entries if secret in _by_secret([entry]))
+    """Why the new tools must not be tried, in words that a person can act on; empty if nothing speaks against it. Blocks."""
+    known: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    for secret, server, tool_id in _servers(there):
+        known[secret].setdefault(server, tool_id)
+    for secret, server, _ in _servers(made):
+        if secret in known and server not in known[secret]:
+            first = next(iter(known[secret].values()))
             return (
-                f"The key that {server} wants would be {secret!r}, which {who!r} shows to {', '.join(known[secret])}. "
+                f"The key that {server} wants would be {secret!r}, which {first!r} shows to {', '.join(known[secret])}. "
                 "Choose another tool_name, so that it has a secret of its own."
             )
     return ""
 
 
-def _by_secret(entries: Iterable[ToolEntry]) -> dict[str, dict[str, None]]:
-    found: dict[str, dict[str, None]] = {}
-    for secret, server in _servers(entries):
-        found.setdefault(secret, {})[server] = None
-    return found
-
-
-def _servers(entries: Iterable[ToolEntry]) -> Iterator[tuple[str, str]]:
-    """Each secret that is shown to a server, and to which."""
-    for source in (source for entry in entries for source in entry.sources):
-        for server in map(urlsplit, source.traits.servers):
-            yield from ((name, f"{server.scheme}://{server.netloc}") for name in source.traits.secrets)
+def _servers(entries: Iterable[ToolEntry]) -> Iterator[tuple[str, str, str]]:
+    """Each secret that a tool sends to a server, the server and the tool."""
+    for entry in entries:
+        for traits in (source.traits for source in entry.sources):
+            for server in map(urlsplit, traits.servers):
+                yield from ((name, f"{server.scheme}://{server.netloc}", entry.manifest.tool_id) for name in traits.secrets)

@@ -1,4 +1,4 @@
-"""What a tool on trial wrote of its failures: an answer with status 500 seldom says why."""
+"""Finds exceptions in the log of a tool on trial, because an answer with status 500 seldom says why."""
 
 import re
 from pathlib import Path
@@ -9,13 +9,13 @@ from toolagent.core.calls.masking import masked_text
 _LOG = "stderr.log"
 _RAISED = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception)(?: \[\w+\])?(?::.*|[ \t\r]*$)", re.MULTILINE)
 _ASIDE = re.compile(r"^Exception (?:ignored|in thread)\b.*(?:\nTraceback .*(?:\n[ \t].*)*\n.*)?", re.MULTILINE)
-"""What Python writes of its own accord: no call failed by it."""
+"""Messages of Python itself, which no call fails by."""
 _MOST_READ = 16 * 1024
 _LONGEST = 300
 
 
 def log_size(logs: Path) -> int:
-    """In bytes; 0 where there is none. Blocks."""
+    """The size of the log in bytes; 0 if there is none. Blocks."""
     try:
         return (logs / _LOG).stat().st_size
     except OSError:
@@ -23,9 +23,9 @@ def log_size(logs: Path) -> int:
 
 
 def raised_in(logs: Path, since: int) -> str:
-    """The last exception of a program that is written there after so many bytes, in a line; empty where there is none.
+    """The last exception in the log after `since` bytes, in one line; empty if there is none.
 
-    A log that is smaller was begun anew. Blocks.
+    A smaller log was begun anew. Blocks.
     """
     size = log_size(logs)
     try:

@@ -1,4 +1,4 @@
-"""What came of a request to a candidate, in the gate's few words."""
+"""Translates the results of calls and requests into replies for the gate."""
 
 import json
 
@@ -18,22 +18,20 @@ _ISSUES = 3
 
 
 async def answered(schema: JsonSchema, output: JsonValue) -> Reply:
-    """Checked as the output of every call is."""
+    """Validates the output like that of every call."""
     issues = await find_issues(schema, output) if schema else ()
-    if issues:
-        return Reply(Came.MISFIT, output, misfitting(issues))
-    return Reply(Came.ANSWER, output)
+    return Reply(Came.MISFIT, output, misfitting(issues)) if issues else Reply(Came.ANSWER, output)
 
 
 def failed(failure: RuntimeFailure) -> Reply:
-    """The message holds what is known of it, also how the process ended."""
+    """The message has all known details, also how the process ended."""
     details = {name: value for name, value in failure.details.items() if name not in ("outcome", "endpoint", "timeout_s")}
     seen = json.dumps(details, ensure_ascii=False)[:_TOLD] if details else ""
     return Reply(_came(failure), message=f"{failure.message} {seen}".strip())
 
 
 def of_status(status: int, body: str) -> Reply:
-    """Of an answer to something that no call can be."""
+    """The reply to a request that no call can produce."""
     if httpx.codes.is_success(status):
         return Reply(Came.ANSWER, message=f"It answered with status {status}.")
     return Reply(_of_status(status), message=f"It answered with status {status}: {body[:_TOLD]}")
@@ -45,7 +43,9 @@ def misfitting(issues: tuple[ValidationIssue, ...]) -> str:
 
 def _came(failure: RuntimeFailure) -> Came:
     if not isinstance(failure, CallFailed):
-        return _of_unsent(failure)
+        if failure.error_type is ErrorType.VALIDATION_ERROR and not isinstance(failure, StartFailed):
+            return Came.UNSENDABLE
+        return Came.KEYLESS if "secret" in failure.details else Came.NOT_SENT
     match failure.error_type:
         case ErrorType.TIMEOUT:
             return Came.SILENCE
@@ -56,17 +56,11 @@ def _came(failure: RuntimeFailure) -> Came:
         case _ if failure.outcome == "unknown":
             return Came.LOST
         case _ if failure.details.get("is_error") is True:
-            # A server of MCP has no other word for input that it refuses.
+            # MCP has no other way to refuse input.
             return Came.REFUSAL
         case _:
             status = failure.details.get("status_code")
             return _of_status(status) if isinstance(status, int) else Came.ERROR
-
-
-def _of_unsent(failure: RuntimeFailure) -> Came:
-    if failure.error_type is ErrorType.VALIDATION_ERROR and not isinstance(failure, StartFailed):
-        return Came.UNSENDABLE
-    return Came.KEYLESS if "secret" in failure.details else Came.NOT_SENT
 
 
 def _of_status(status: int) -> Came:

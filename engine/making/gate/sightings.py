@@ -1,4 +1,4 @@
-"""What is noticed of a candidate while it is on trial: whom it asks for, and that its processes end."""
+"""Observes a candidate on trial: the hosts it asks for, and the end of its processes."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ _HOST = re.compile(r"(\S+:[0-9]{1,5}): ")
 
 
 class Sightings:
-    """Receives what the audit receives, and passes it on. Receives routes, too, and keeps them: they belong to no version in use."""
+    """An Audit that also passes entries on, and a RouteStore that keeps routes, because they belong to no version in use."""
 
     def __init__(self, audit: Audit) -> None:
         self._audit = audit
@@ -31,9 +31,8 @@ class Sightings:
 
     def note(self, entry: AuditEntry) -> None:
         """An Audit."""
-        # Of more than a thousand connections in one run the rest is counted only, and no host.
+        # After a thousand connections in one run, the rest is only counted and has no host.
         asked = dict.fromkeys(found[1] for refusal in entry.refusals if (found := _HOST.match(refusal)))
-        # One that was seen before may be named.
         (self._unnamed if self._is_withheld else self._hosts).update(asked)
         self._sandbox = entry.sandbox or self._sandbox
         self._calls += entry.action == "call"
@@ -51,7 +50,7 @@ class Sightings:
             self._changed.notify_all()
 
     def withhold(self) -> None:
-        """What is asked for from now on is noticed, not named: a name could hold what the candidate is shown, and be asked for later."""
+        """From now on, hosts are counted and not named, because a name could hold what the candidate is shown."""
         self._is_withheld = True
 
     def will_be_killed(self, tool_id: str) -> None:
@@ -59,10 +58,11 @@ class Sightings:
             self._killed.add(process)
 
     async def gone(self, tool_id: str) -> None:
-        """Wait until it is known that it does not run."""
+        """Waits until the tool does not run."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._states.get(tool_id) is not RunState.RUNNING)
 
     def account(self) -> Account:
-        unnamed = [host for host in self._unnamed if host not in self._hosts]
-        return Account(tuple(self._hosts), bool(unnamed), len(self._died), self._calls, self._sandbox)
+        # A host that was seen before may be named.
+        unnamed = bool(self._unnamed.keys() - self._hosts.keys())
+        return Account(tuple(self._hosts), unnamed, len(self._died), self._calls, self._sandbox)

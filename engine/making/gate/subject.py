@@ -1,5 +1,6 @@
-"""What the gate judges: a candidate that can be called, killed and looked at, and what it is asked."""
+"""The subject of the gate: a candidate that can be called, killed and observed, and its examples."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,13 +16,14 @@ from toolagent.contracts.manifest import SideEffectScope
 from toolagent.contracts.sandbox import SandboxAccount
 from toolagent.contracts.sources import HttpSource
 from toolagent.contracts.task_specs import Example
+from toolagent.core.catalog.expectations import unexpected
 from toolagent.validation.schemas import find_issues
 
 Params: TypeAlias = dict[str, JsonValue]
 
 
 class Came(StrEnum):
-    """What came of a request."""
+    """The outcome of a request."""
 
     ANSWER = "answered"
     REFUSAL = "refused the input"
@@ -31,7 +33,7 @@ class Came(StrEnum):
     SILENCE = "did not answer in time"
     NOT_SENT = "could not be asked"
     UNSENDABLE = "could not be given that"
-    """Our own client cannot send it: no fault of the tool's, and no caller could send it either."""
+    """Our own client cannot send it. The tool is not at fault, and no caller could send it."""
     KEYLESS = "wants a secret that is not set"
     SPARED = "was asked for nothing more"
     """The number of requests allowed to this remote server is used up."""
@@ -43,20 +45,23 @@ class Came(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """`message` says what is wrong, and may quote what was sent and what came."""
+    """`message` says what is wrong, and may quote input and output."""
 
     came: Came
     output: JsonValue = None
     message: str = ""
 
+    def holds(self, example: Example) -> bool:
+        """Whether this is the answer that the example expects."""
+        return self.came is Came.ANSWER and not any(True for _ in unexpected(example.expected_output, self.output))
+
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What was seen of a candidate so far.
+    """Observations of a candidate so far.
 
-    `hosts` are those it asked for and was refused, as `host:port`; `unnamed`: it asked for others after it was shown what its maker must
-    not learn, and their number could tell of that as well as their names. `deaths` counts the processes that ended without being told to,
-    `calls` what it was asked to do.
+    `hosts` were asked for and refused, as `host:port`. `unnamed`: it asked for others after it was shown withheld examples; their names
+    and their number could reveal these. `deaths` counts processes that ended by themselves.
     """
 
     hosts: tuple[str, ...] = ()
@@ -67,59 +72,59 @@ class Account:
 
 
 class OnTrial(Protocol):
-    """A candidate that runs apart from the version that is in use."""
+    """A candidate that runs apart from the version in use."""
 
     async def start(self) -> None:
-        """Bring all its tools up, or find them up. Raises StartFailed or another NotSent."""
+        """Starts all its tools, unless they run. Raises StartFailed or another NotSent."""
         ...
 
     async def health(self, tool_id: str, path: str) -> int | None:
-        """The status that the path answers with; None when nothing answers."""
+        """The status of the path; None without an answer."""
         ...
 
     async def call(self, tool_id: str, params: Params, *, withheld: bool = False) -> Reply:
-        """As a caller's call: defaults filled in, input and output checked by the schemas. `withheld`: its maker must not learn of it."""
-        ...
+        """Runs the call like a caller's: fills in defaults, validates input and output.
 
-    async def send(self, tool_id: str, content: Params | bytes) -> Reply:
-        """Past the check of the input; bytes are the body as it is."""
-        ...
-
-    async def kill(self, tool_id: str) -> bool:
-        """End it as a crash does, and wait until it is gone. False when there is no process of it that could be killed.
-
-        Raises NotSent when it is not seen to end.
+        `withheld`: hide this call from the model that made the tool.
         """
         ...
 
+    async def send(self, tool_id: str, content: Params | bytes) -> Reply:
+        """Sends input without validation; bytes are the raw body."""
+        ...
+
+    async def kill(self, tool_id: str) -> bool:
+        """Kills the tool's process and waits for its end. False if there is no process. Raises NotSent if the end is not seen."""
+        ...
+
     async def renew(self) -> None:
-        """End all its processes and forget what they left in their homes; the next call starts them."""
+        """Ends all its processes and removes their homes; the next call starts them."""
         ...
 
     def account(self) -> Account: ...
 
     async def log_size(self, tool_id: str) -> int:
-        """Of what its process has written so far, for all tools that share it."""
+        """The size of its process's log so far, also for tools that share the process."""
         ...
 
     async def raised(self, tool_id: str, since: int) -> str:
-        """The last exception that it wrote after its log was so large; empty where there is none.
+        """The last exception in its log after `since` bytes; empty if there is none.
 
-        Only before something is withheld: it could quote that.
+        Not after a withheld call, which the exception could quote.
         """
         ...
 
     def tell(self, progress: str) -> None:
-        """What is being done, for people."""
+        """Reports progress to people."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GateLimits:
-    """`cases`: how many are derived from an input schema at most. `script_cases`: calls of others' scripts.
+    """`cases`: most derived cases of a tool. `script_cases`: most calls of others' scripts together.
 
-    `remote_cases` and `remote_bad` are made-up requests, right and wrong ones, to servers of others, for all tools together.
-    `cases_s`: how long those of one tool may take, and likewise its bad input; `whole_s`: how long all that is asked may take.
+    `remote_cases` and `remote_bad`: most valid and invalid made-up requests to others' servers, for all tools together.
+    `cases_s`: time for the cases of one tool, and for its bad input; `whole_s`: time for all checks. `told`: most faults in a report.
     """
 
     cases: int = 25
@@ -133,7 +138,7 @@ class GateLimits:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`given` are the examples that its maker has seen, `withheld` those it has not."""
+    """The maker has seen the examples in `given`, but not those in `withheld`."""
 
     entries: tuple[ToolEntry, ...]
     trial: OnTrial
@@ -142,25 +147,25 @@ class Subject:
     withheld: tuple[Example, ...] = ()
     written_by_us: bool = False
     probe: Literal["none", "safe", "full"] = "safe"
-    """Made-up input for servers of others: none, to what can do no harm and is shown no secret, or to all."""
+    """Made-up input for others' servers: none, only for harmless operations that get no secret, or for all."""
     limits: GateLimits = field(default_factory=GateLimits)
 
     def each(self, check: str) -> Iterator[ToolEntry]:
-        """Its tools, one after another; reports the progress of `check`."""
+        """Yields its tools and reports the progress of `check`."""
         for number, entry in enumerate(self.entries, 1):
             self.trial.tell(f"{check} {number}/{len(self.entries)}")
             yield entry
 
     async def tools_for(self, example: Example) -> tuple[ToolEntry, ...]:
-        """Its tools whose input schema the example fits; a single tool in any case."""
+        """The tools whose input schema the example fits; a single tool in any case."""
         if len(self.entries) == 1:
             return self.entries
         return tuple([entry for entry in self.entries if not await find_issues(entry.manifest.input_schema, example.input)])
 
     def may_be_probed(self, entry: ToolEntry) -> bool:
-        """Whether made-up input can do no harm: it changes nothing, or nothing that is not its own can be reached from where it runs.
+        """Whether made-up input is harmless: the tool changes nothing, or can only reach what is its own.
 
-        Of a server of others the task decides.
+        For others' servers, the task decides.
         """
         if is_of_others(entry):
             return self.probe == "full" or (self.probe == "safe" and _is_safe(entry))
@@ -169,17 +174,34 @@ class Subject:
         return bool(entry.sources) and not entry.manifest.security_context.network_access.allow_hosts and entry.sources[0].traits.apart
 
     def remote_share(self, whole: int) -> int:
-        """Of so many requests to servers of others those that each tool gets."""
+        """Each tool's share of `whole` requests to others' servers."""
         probed = sum(is_of_others(one) and self.may_be_probed(one) for one in self.entries)
         return whole // max(probed, 1)
 
 
 Check: TypeAlias = Callable[[Subject], Awaitable[CheckResult]]
-"""One question. Its result says what was seen, in words that the maker can act on; the caller adds the duration."""
+"""A check. Its result tells what was seen, in words that the maker can act on; the caller adds the duration."""
+
+
+def not_asked(check: str, why: str) -> CheckResult:
+    return CheckResult(check=check, passed=True, applies=False, details=why)
+
+
+async def in_time(work: Awaitable[None], seconds: float) -> bool:
+    """Waits for the work. False if it did not end in time; then it is cancelled."""
+    over = asyncio.timeout(seconds)
+    try:
+        async with over:
+            await work
+    except TimeoutError:
+        if not over.expired():  # another time-out
+            raise
+        return False
+    return True
 
 
 def is_of_others(entry: ToolEntry) -> bool:
-    """Whether its calls go to a server that this service has not started."""
+    """Whether its calls go to a server that this service did not start."""
     return any(source.traits.elsewhere for source in entry.sources[:1])
 
 

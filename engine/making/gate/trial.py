@@ -1,4 +1,4 @@
-"""A candidate on trial on this host: run by the runtimes that run every tool, apart from the version that is in use."""
+"""Runs a candidate on this host by the usual runtimes, apart from the version in use."""
 
 import asyncio
 import secrets
@@ -21,7 +21,6 @@ from engine.making.uv.outages import Outage, is_outage
 from engine.network.peers import peer_client
 from engine.runtimes import RUNTIMES
 from engine.runtimes.auditing.audit import Audit
-from engine.runtimes.docker.parts import DockerParts
 from engine.runtimes.environments.network import through
 from engine.runtimes.failures import NotSent, RuntimeFailure
 from engine.runtimes.http.exchange import HttpExchange
@@ -50,12 +49,12 @@ _UNIX = "unix:"
 
 @dataclass(frozen=True, slots=True)
 class TrialLimits:
-    """In seconds. A call may take as long as its manifest says, but no longer than `call_s`."""
+    """Times are in seconds. `call_s` limits a call, even if its manifest allows more."""
 
     start_s: float = 120.0
     call_s: float = 30.0
     remote_requests: int = 200
-    """To servers of others, all that is asked of a candidate taken together."""
+    """Most requests to others' servers in a whole trial."""
 
 
 def _unheard(_: str) -> None:
@@ -63,7 +62,7 @@ def _unheard(_: str) -> None:
 
 
 class Trial:
-    """An OnTrial. Made by `on_trial`, which ends it."""
+    """An OnTrial. `on_trial` makes and ends it."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class Trial:
         self._progress, self._caller, self._is_patient = progress, caller, is_patient
         self._remote = 0
         self._unanswered: str | None = None
-        """The tool whose last call has no answer: its process may be busy with it for ever."""
+        """The tool whose last call has no answer: its process may stay busy for ever."""
 
     async def start(self) -> None:
         for number, entry in enumerate(self._entries.values(), 1):
@@ -110,11 +109,10 @@ class Trial:
         filled = with_defaults(entry.manifest.input_schema, params)
         if issues := await find_issues(entry.manifest.input_schema, filled):
             return Reply(Came.NOT_SENT, message=f"The input does not fit its input schema: {misfitting(issues)}")
-        if not withheld:
-            return await self._asked(entry, filled, self._progress)
-        self._sightings.withhold()
-        # What the tool says of its progress could quote what it was given.
-        return await self._asked(entry, filled, _unheard)
+        if withheld:
+            self._sightings.withhold()
+        # The tool's progress could quote its input.
+        return await self._asked(entry, filled, _unheard if withheld else self._progress)
 
     async def send(self, tool_id: str, content: Params | bytes) -> Reply:
         return await self._asked(self._entries[tool_id], content, self._progress)
@@ -159,14 +157,14 @@ class Trial:
         return self._state / _TOOLS / place_of(tool_id, self._entries[tool_id].sources[0])
 
     async def _asked(self, entry: ToolEntry, content: Params | bytes, progress: Progress) -> Reply:
-        """In a process that is busy with nothing else: what took too long, or was given up, must not keep others from their answers."""
+        """Makes the request in a process that is not busy: a request that got no answer must not delay the next one."""
         if self._unanswered is not None:
             self._sightings.will_be_killed(self._unanswered)
             await self._end()
         self._unanswered = entry.manifest.tool_id
         reply = await (self._post(entry, content) if isinstance(content, bytes) else self._exchange(entry, content, progress))
         if reply.came is Came.SILENCE:
-            # A runtime ends what answers nothing at all: that is not its own death.
+            # The runtime ends a process that does not answer: that does not count as a death.
             self._sightings.will_be_killed(entry.manifest.tool_id)
         else:
             self._unanswered = None
@@ -181,7 +179,7 @@ class Trial:
             if self._remote >= self._limits.remote_requests:
                 return Reply(Came.SPARED, message=f"At most {self._limits.remote_requests} requests go to a server of others.")
             self._remote += 1
-        # Its id is like any call's: that must not tell a tool that it is on trial.
+        # The id looks like any call's, so that the tool does not know that it is on trial.
         call_id = f"call-{secrets.token_hex(16)}"
         try:
             place = place_of_calls(entry)
@@ -200,13 +198,13 @@ class Trial:
         return await answered(entry.manifest.output_schema, reply.output)
 
     async def _post(self, entry: ToolEntry, body: bytes) -> Reply:
-        """A request that no call can produce, so it does not go through the runtime."""
+        """Sends a request that no call can produce, without the runtime."""
         try:
             route = await self._supervisor.start(entry, self._progress)
             target = _target(entry, route)
             if target is None:
                 return Reply(Came.NOT_SENT, message="It takes no requests over HTTP.")
-            # The client's limit holds for each read: a server that sends a byte a second would hold us for ever.
+            # The client's limit is for each read: a server that sends a byte a second would block for ever.
             async with asyncio.timeout(self._limits.call_s):
                 return await _posted(target, route, body, self._limits.call_s)
         except RuntimeFailure as failure:
@@ -218,7 +216,7 @@ class Trial:
             return Reply(Came.LOST, message=f"The connection broke ({type(error).__name__}).")
 
     def _require_ours(self, failure: RuntimeFailure) -> None:
-        """Raises Outage when something of ours was away, and it is worth trying again."""
+        """Raises Outage if a service of ours was away and another attempt may succeed."""
         if self._is_patient and isinstance(failure, NotSent) and is_outage(failure):
             raise Outage(failure.message) from failure
 
@@ -234,19 +232,20 @@ async def on_trial(
     progress: Progress = _unheard,
     is_patient: bool = False,
 ) -> AsyncGenerator[Trial]:
-    """The candidate, nothing of it started yet.
+    """The candidate, with nothing started.
 
-    It has homes, logs and processes of its own, and only the audit hears of it. All of it has ended and gone after the block;
-    what a dead worker left is removed by `sweep_trials`, and its processes by the sweep of all tools. `parts` are those of this host;
-    files of a source have to be in the content store, or below the data folder. When it `is_patient`, what of ours is away is raised from
-    within the block (Outage); else the candidate is judged by it.
+    It has its own homes, logs and processes; only the audit sees it. The block's end stops and removes all of it; `sweep_trials`
+    removes what a dead worker left. A source's files have to be in the content store or the data folder. `is_patient`: an outage of our
+    own services raises Outage inside the block; otherwise it counts against the candidate.
     """
     folder = parts.local.state / _FOLDER / secrets.token_hex(8)
     await asyncio.to_thread(folder.mkdir, parents=True, mode=0o700)
     sightings, http = Sightings(parts.sandboxing.audit), parts.http.unconnected()
     supervisor: Supervisor | None = None
     try:
-        own = replace(apart(_of_task(parts, task_id), folder, sightings), http=http)
+        environments = parts.sandboxing.environments.for_task(task_id)
+        of_task = replace(parts, sandboxing=replace(parts.sandboxing, environments=environments))
+        own = replace(apart(of_task, folder, sightings), http=http)
         tags = {source.type for entry in entries for source in entry.sources}
         supervisor = Supervisor({tag: RUNTIMES[tag](own) for tag in tags & RUNTIMES.keys()}, sightings, parts.local.host)
         await asyncio.to_thread(own.local.calls.mkdir)
@@ -258,34 +257,26 @@ async def on_trial(
 
 
 def apart(parts: RuntimeParts, folder: Path, audit: Audit) -> RuntimeParts:
-    """The same, for what keeps nothing but in this folder, and finds nothing of the version in use; the audit hears of all it does."""
+    """Parts that keep everything in this folder, apart from the version in use; the audit sees all they do."""
+    docker, calls = parts.docker, folder / _CALLS
     return replace(
         parts,
-        local=replace(parts.local, state=folder, calls=folder / _CALLS, observed=True),
+        local=replace(parts.local, state=folder, calls=calls, observed=True),
         sandboxing=replace(parts.sandboxing, audit=audit),
-        docker=_observed(parts.docker, folder, audit) if parts.docker else None,
+        docker=docker and replace(docker, audit=audit, settings=replace(docker.settings, observed=True, beside=folder, calls=calls)),
         scripts=_scripts(parts.scripts, parts, folder, audit) if parts.scripts else None,
     )
 
 
-def _of_task(parts: RuntimeParts, task_id: str) -> RuntimeParts:
-    """With environments that go when the task does not come to its end."""
-    return replace(parts, sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(task_id)))
-
-
 async def sweep_trials(state: Path) -> None:
-    """To be called at start-up, once the state directory is locked and its processes are swept: what dead workers left of trials."""
+    """Removes what dead workers left of trials. Call it at start-up, after the state directory is locked and its processes are swept."""
     await asyncio.to_thread(discard, state / _FOLDER)
-
-
-def _observed(docker: DockerParts, folder: Path, audit: Audit) -> DockerParts:
-    return replace(docker, audit=audit, settings=replace(docker.settings, observed=True, beside=folder, calls=folder / _CALLS))
 
 
 def _scripts(scripts: ScriptService, parts: RuntimeParts, folder: Path, audit: Audit) -> ScriptService:
     sandbox = parts.sandboxing.sandbox
     if isinstance(sandbox, str):
-        return scripts  # they are not run
+        return scripts  # it runs none
     network = through(parts.sandboxing.egress, is_apart=sandbox.level.has_own_network, observed=True)
     return scripts.observed(folder / _TOOLS, parts.sandboxing.environments, network, ScriptAccounts(audit, parts.local.host).ran)
 
@@ -301,8 +292,11 @@ async def _end(supervisor: Supervisor | None, http: HttpExchange, folder: Path) 
 
 async def _posted(target: tuple[str, str], route: ToolRoute, body: bytes, timeout_s: float) -> Reply:
     headers = {"Content-Type": "application/json"}
+    endpoint = route.endpoint or ""
+    # The server is on this host and speaks no TLS; reading all certificates takes longer than the request.
+    transport = httpx.AsyncHTTPTransport(verify=False, uds=endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else None)
     async with (
-        peer_client(_transport(route), timeout=timeout_s) as client,
+        peer_client(transport, timeout=timeout_s) as client,
         client.stream(*target, content=body, headers=headers) as response,
     ):
         received = await read(response, _MAX_BODY_BYTES)
@@ -317,9 +311,3 @@ def _target(entry: ToolEntry, route: ToolRoute) -> tuple[str, str] | None:
             return source.http_method, f"{base}{source.endpoint_path}"
         case _:
             return None
-
-
-def _transport(route: ToolRoute) -> httpx.AsyncHTTPTransport:
-    endpoint = route.endpoint or ""
-    # It is of this host and speaks no TLS; reading all certificates takes longer than the request.
-    return httpx.AsyncHTTPTransport(verify=False, uds=endpoint.removeprefix(_UNIX) if endpoint.startswith(_UNIX) else None)

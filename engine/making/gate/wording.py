@@ -1,4 +1,4 @@
-"""Texts for the maker of the candidate."""
+"""Texts for the candidate's maker."""
 
 import json
 
@@ -10,18 +10,17 @@ _WORD = 200
 
 
 def quoted(value: JsonValue) -> str:
-    """As JSON, not too long."""
+    """The value as JSON, cut if it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}… ({len(text)} characters)"
 
 
-def listed(said: list[str], most: int, total: int | None = None) -> str:
-    """The first of them on lines of their own, and how many more there are."""
-    count = len(said) if total is None else total
-    more = f"\n… and {count - most} more" if count > most else ""
+def listed(said: list[str], most: int) -> str:
+    """A line for each of the first entries, then how many more there are."""
+    more = f"\n… and {len(said) - most} more" if len(said) > most else ""
     return ("\n".join(f"- {one}" for one in said[:most]) + more)[:_DETAILS]
 
 
 def in_one_line(message: str) -> str:
-    """What a tool said, in a line and in quotes."""
+    """A tool's message in one line and in quotes."""
     return json.dumps(" ".join(message.split())[:_WORD], ensure_ascii=False)

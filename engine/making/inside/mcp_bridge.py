@@ -1,9 +1,10 @@
-"""Speaks on stdin and stdout for an MCP server that listens for HTTP only. Written by Tool Agent.
+"""Connects stdin and stdout to an MCP server that only speaks HTTP. Written by Tool Agent.
 
-The server has the main thread, this another one. A free port is in the usual variables; which one the server took is seen in /proc.
-Messages go to and fro as they are, by the transports of the SDK that the server itself is made with. The two end together.
+The server has the main thread, the bridge another one. The usual variables hold a free port; /proc tells which port the server took.
+The transports of the server's own SDK forward messages unchanged. Server and bridge end together.
 """
 
+import contextlib
 import datetime
 import functools
 import http.client
@@ -39,7 +40,7 @@ _BOTH = ", ".join(_STREAMABLE)
 
 
 def bridge(source=""):
-    """Begins: from here on what is printed goes to stderr. `source` is the server's text: paths that it names are tried first."""
+    """Starts the bridge; from now on, prints go to stderr. Paths in the server's `source` are tried first."""
     asked, answered = os.dup(0), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
@@ -61,7 +62,7 @@ def _run(asked, answered, source):
     except BaseException:
         traceback.print_exc()
         os._exit(1)
-    # Nobody asks any more.
+    # The client is gone.
     os._exit(0)
 
 
@@ -82,7 +83,7 @@ def _found(source):
 
 
 def _listening(root):
-    """The ports on which this process listens, or a child of it."""
+    """The ports on which this process or a child listens."""
     inodes = {inode for pid in _family(root) for inode in _sockets(pid)}
     found = {}
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -124,7 +125,7 @@ def _sockets(pid):
 
 
 def _spoken(port, paths):
-    """How, and where: `streamable HTTP` goes before `SSE`, which is the older one."""
+    """The protocol and path that answer: `streamable HTTP` before the older `SSE`."""
     for method, body, kind, media in (("POST", json.dumps(_HELLO), "streamable HTTP", _STREAMABLE), ("GET", None, "SSE", _EVENTS)):
         for path in paths:
             told = _asked(port, method, path, body)
@@ -136,7 +137,7 @@ def _spoken(port, paths):
 
 
 def _asked(port, method, path, body):
-    """Status, media type, and the path that it redirects to. What was begun by asking is ended: the server is to have one client."""
+    """Status, media type and the target of a redirect. Ends the session that the request began, because the server has one client."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PROBE_S)
     try:
         headers = {"Accept": _BOTH if body else "text/event-stream", **({"Content-Type": "application/json"} if body else {})}
@@ -156,13 +157,9 @@ def _asked(port, method, path, body):
 
 def _ended(port, path, session):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PROBE_S)
-    try:
+    with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
         connection.request("DELETE", path, headers={"mcp-session-id": session, "Accept": _BOTH})
         connection.getresponse().read()
-    except (OSError, http.client.HTTPException):
-        pass
-    finally:
-        connection.close()
 
 
 def _forwarded(asked, answered, kind, url):
@@ -188,7 +185,7 @@ def _forwarded(asked, answered, kind, url):
 
 
 def _client(kind):
-    """A call may be silent for as long as its own time-out allows, which the service watches over."""
+    """The SDK's client. Calls may be silent for a day, because the service enforces their time-outs."""
     if kind == "SSE":
         from mcp.client.sse import sse_client
 

@@ -1,8 +1,8 @@
-"""A working folder that an app may write to: its repository's folders, with a link to each of the files. Written by Tool Agent.
+"""Makes a working folder that an app may write to: the repository's folders, with a link to each file. Written by Tool Agent.
 
-It is kept in the tool's home over restarts: what the app writes there stays, and what the repository brings is always that of the version
-that runs. Databases and logs that the repository brings are copied once, as they are written to. Modules are copied, too: who asks where
-they really are, to write beside them, is not led to a read-only folder.
+The folder stays in the tool's home over restarts: the app's own files stay, and the repository's files are those of the running version.
+The repository's databases and logs are copied once, because the app writes to them. Modules are copied too, so that an app that writes
+beside its modules is not led to a read-only folder.
 """
 
 import filecmp
@@ -12,17 +12,17 @@ import shutil
 _WRITTEN = (".db", ".sqlite", ".sqlite3", ".db3", ".log")
 _CODE = ".py"
 _BEFORE = "work"
-"""Where versions that were built earlier lay theirs out. They run any file there as the app's own, so that no module is copied there."""
+"""The folder of versions that were built earlier. They run any file there as the app's own, so no module is copied there."""
 _OURS = 1
-"""The time of change of a module that was copied here, in seconds: the app's own have others."""
+"""The modification time, in seconds, of modules that were copied here. The app's own files have others."""
 
 
 def laid_out(repository, name=None):
-    """The folder of that name; it is made, or made good. That of the repository begins with what the app wrote before."""
+    """Makes or updates the folder of that name. The repository's folder begins with the files that the app wrote before."""
     whole = os.environ.get("HOME") or "/tmp"
     home, before = os.path.join(whole, name or "repository"), os.path.join(whole, _BEFORE)
     if name is None and os.path.isdir(before) and not os.path.exists(home):
-        # Once, and whole: what the app removes later stays removed.
+        # Only once, so that files that the app removes later stay removed.
         _bring_along(before, repository, home + ".new")
         os.rename(home + ".new", home)
     for place, folders, files in os.walk(repository):
@@ -36,7 +36,7 @@ def laid_out(repository, name=None):
 
 
 def _bring_along(before, repository, home):
-    """Relative links to what the app wrote there, folders of its own as a whole: an older version finds it where it was."""
+    """Links to the files that the app wrote, and to its own folders as a whole, so that an older version still finds them."""
     os.makedirs(home, exist_ok=True)
     for name in os.listdir(before):
         path, brought, target = (os.path.join(place, name) for place in (before, repository, home))
@@ -59,10 +59,10 @@ def _link(source, target):
         return
     if os.path.islink(target):
         if os.readlink(target) == source or (not os.path.isabs(os.readlink(target)) and os.path.exists(target)):
-            return  # the latter is what the app wrote in an older version
+            return  # a relative link leads to a file that the app wrote in an older version
         os.unlink(target)
     elif os.path.lexists(target):
-        return  # the app has written its own
+        return  # the app has its own file
     os.symlink(source, target)
 
 
@@ -76,7 +76,7 @@ def _copy(source, target):
 
 
 def _forget_others(home, repository):
-    """Links and modules of files that an older version had."""
+    """Removes links and modules of files that only an older version had."""
     for place, _, files in os.walk(home):
         for name in files:
             path = os.path.join(place, name)

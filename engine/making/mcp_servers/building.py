@@ -1,4 +1,4 @@
-"""Builds tools of the MCP server of a repository: it is started in each way that may be right, until one lists tools."""
+"""Builds tools from a repository's MCP server: tries ways to start the server until one lists tools."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from engine.making.building.builds import Built, Job
-from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
+from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut, failing
 from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.names import plain_word
@@ -15,7 +15,7 @@ from engine.making.openapi.unused_names import unused
 from engine.making.python_projects.launcher import REPOSITORY
 from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER, pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
-from engine.making.repositories.packaging import Room, copy_into, open_to_all, require_room
+from engine.making.repositories.packaging import Room, copy_into, open_to_all, part_with_room
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.mcp.listing import ListedTool, Listing
 from engine.runtimes.mcp.runtime import McpRuntime
@@ -37,7 +37,7 @@ _TOLD = 400
 
 
 class McpBuilder:
-    """All that is built is data and files: nothing is registered."""
+    """Makes data and files, and registers nothing."""
 
     def __init__(self, projects: PythonProjects, node: NodeProjects, runtime: McpRuntime, environment: Mapping[str, str]) -> None:
         self._projects, self._node, self._runtime, self._environment = projects, node, runtime, dict(environment)
@@ -48,20 +48,15 @@ class McpBuilder:
 
     async def _of_python(self, plan: McpBuild, job: Job) -> Built:
         place = job.place
-        try:
+        with failing("The project cannot be installed"):
             plan, repository, too_large = await asyncio.to_thread(_with_room, plan, job.repository)
             order = Order(repository, plan.project, place.work, job.about.tool_name, needs_package=bool(too_large))
             prepared = await self._projects.prepare(order, job.progress)
             await asyncio.to_thread(_pack, None if too_large else repository, prepared, plan.project, place.folder)
-        except (ValueError, OSError) as error:
-            raise BuildFailed(f"The project cannot be installed: {error}") from error
         scripts: Mapping[str, str] = prepared.installed.scripts if prepared.installed else {}
         modules = () if too_large else await asyncio.to_thread(_modules, repository, plan.module)
-        starts = [
-            one
-            for over in plan.over
-            for one in starts_of((*plan.programs, *scripts), scripts, modules, plan.arguments, over)[:_MOST_STARTS]
-        ]
+        names = (*plan.programs, *scripts)
+        starts = [one for over in plan.over for one in starts_of(names, scripts, modules, plan.arguments, over)[:_MOST_STARTS]]
         source = McpSource(tool_name="-", host_dir=place.host_dir, environment=self._environment)
 
         def laid(start: Start) -> McpSource:
@@ -76,26 +71,24 @@ class McpBuilder:
         prepared = await self._node.prepare(plan.project, job)
         named = [prepared.programs[name] for name in plan.programs if name in prepared.programs]
         files = [*dict.fromkeys((*named, *prepared.starts, *prepared.programs.values()))]
-        # With what its README gives to it, before without.
-        ways = [(file, given) for file in files for given in dict.fromkeys((plan.arguments, ()))][:_MOST_STARTS]
+        # With the arguments of its README first, then without.
+        ways = [(file, *given) for file in files for given in dict.fromkeys((plan.arguments, ()))][:_MOST_STARTS]
         beside = (_NODE_HOME, "working_folder.mjs", *((_NODE_BRIDGE, "listening.mjs") if "http" in plan.over else ()))
         await asyncio.to_thread(_put_beside, place.folder, beside)
 
-        def told(over: Over, file: str, arguments: Sequence[str]) -> str:
-            return " ".join(("node", file, *arguments, *(("over HTTP",) if over == "http" else ())))
+        def start(over: Over, way: Sequence[str]) -> tuple[str, Callable[[], McpSource]]:
+            bridge, said = ((_NODE_BRIDGE,), ("over HTTP",)) if over == "http" else ((), ())
+            command = ("node", _NODE_HOME, *bridge, *way)
+            source = partial(McpSource, tool_name="-", host_dir=place.host_dir, command=command, environment=self._environment)
+            return " ".join(("node", *way, *said)), source
 
-        def source(over: Over, file: str, arguments: Sequence[str]) -> McpSource:
-            bridge = (_NODE_BRIDGE,) if over == "http" else ()
-            command = ("node", _NODE_HOME, *bridge, file, *arguments)
-            return McpSource(tool_name="-", host_dir=place.host_dir, command=command, environment=self._environment)
-
-        starts = [(told(over, *way), partial(source, over, *way)) for over in plan.over for way in ways]
-        return await self._listed(starts, job, prepared.notes, "".join(f" Noted: {note}" for note in prepared.notes[:_MOST_NOTES])[:_TOLD])
+        noted = "".join(f" Noted: {note}" for note in prepared.notes[:_MOST_NOTES])[:_TOLD]
+        return await self._listed([start(over, way) for over in plan.over for way in ways], job, prepared.notes, noted)
 
     async def _listed(
         self, starts: Sequence[tuple[str, Callable[[], McpSource]]], job: Job, notes: tuple[str, ...], noted: str = ""
     ) -> Built:
-        """Of the first that lists tools. `starts` are what each is called, and what lays it out. Raises BuildFailed: what came of each."""
+        """Builds the tools of the first start that lists some. `starts`: a name, and what lays out the start. Raises BuildFailed."""
         failures: list[str] = []
         manifest = ToolManifest(tool_id=job.about.tool_name, name=job.about.tool_name, security_context=_rights(job))
         for said, laid in starts:
@@ -114,24 +107,18 @@ class McpBuilder:
 
 
 def _with_room(plan: McpBuild, repository: Path) -> tuple[McpBuild, Path, str]:
-    """What is brought: the whole repository, else the folder of the server's project.
+    """The plan and the folder to bring: the whole repository, else the folder of the server's project.
 
-    Where there is room for neither, why: its package may be smaller.
+    If neither fits, also the reason: the package alone may be smaller.
     """
     try:
-        require_room(repository)
+        brought = part_with_room(repository, plan.project, plan.module)
     except ValueError as error:
-        too_large = str(error)
-    else:
+        return plan, repository, str(error)
+    if brought == repository:
         return plan, repository, ""
-    project, module = PurePosixPath(plan.project), PurePosixPath(plan.module)
-    if not project.parts or not module.is_relative_to(project):
-        return plan, repository, too_large
-    try:
-        require_room(repository / project)
-    except ValueError:
-        return plan, repository, too_large
-    return plan.model_copy(update={"project": "", "module": module.relative_to(project).as_posix()}), repository / project, ""
+    module = PurePosixPath(plan.module).relative_to(plan.project).as_posix()
+    return plan.model_copy(update={"project": "", "module": module}), brought, ""
 
 
 def _pack(repository: Path | None, prepared: Prepared, project: str, into: Path) -> None:
@@ -150,7 +137,7 @@ def _put_beside(folder: Path, names: Sequence[str]) -> None:
 
 
 def _modules(repository: Path, module: str) -> tuple[str, ...]:
-    """The file that makes the server, and before it what runs the package that it is in."""
+    """The file that makes the server, after the `__main__.py` beside it."""
     program = PurePosixPath(module).with_name("__main__.py").as_posix() if module else ""
     return tuple(dict.fromkeys(one for one in (program, module) if one and (repository / one).is_file()))
 
@@ -158,9 +145,8 @@ def _modules(repository: Path, module: str) -> tuple[str, ...]:
 def _said(failure: Exception) -> str:
     if not isinstance(failure, RuntimeFailure):
         return str(failure)
-    log = failure.details.get("stderr")
-    last = [line.strip() for line in log.splitlines() if line.strip()][-1:] if isinstance(log, str) else []
-    return " ".join([failure.message, *(f"It said last: {line}" for line in last)])[:_TOLD]
+    last = str(failure.details.get("stderr") or "").strip().rpartition("\n")[2].strip()
+    return f"{failure.message}{f' It said last: {last}' if last else ''}"[:_TOLD]
 
 
 def _rights(job: Job) -> SecurityContext:
@@ -170,9 +156,9 @@ def _rights(job: Job) -> SecurityContext:
 def _built(listing: Listing, job: Job, notes: tuple[str, ...], command: tuple[str, ...]) -> Built:
     operations = job.about.operations
     left_out = [LeftOut(fault.name or "listing", fault.reason) for fault in listing.faults]
-    wanted, unwanted = chosen(listing.tools, operations, lambda tool: (tool.name,))
     if told := meaningless(listing.tools, operations, lambda tool: (tool.name,)):
         raise BuildFailed(f"No tool is meant: {told}")
+    wanted, unwanted = chosen(listing.tools, operations, lambda tool: (tool.name,))
     left_out += [LeftOut(tool.name, NOT_NAMED) for tool in unwanted]
     left_out += [LeftOut(tool.name, f"There are more than {_MOST_TOOLS} tools; name it in `operations`.") for tool in wanted[_MOST_TOOLS:]]
     tools: list[tuple[ListedTool, JsonSchema, JsonSchema]] = []
@@ -183,11 +169,9 @@ def _built(listing: Listing, job: Job, notes: tuple[str, ...], command: tuple[st
             left_out.append(LeftOut(tool.name, f"A schema of it cannot be used: {error}"))
     if not tools:
         raise BuildFailed(f"None of its tools can be used. {'; '.join(map(str, left_out[:5]))}")
-    try:
+    # Names and descriptions are the server's.
+    with failing("What the MCP server says of its tools makes none"):
         candidate = _candidate(tools, job, McpSource(tool_name="-", host_dir=job.place.host_dir, command=command))
-    except ValueError as error:
-        # Names and descriptions are whatever the server says.
-        raise BuildFailed(f"What the MCP server says of its tools makes none: {error}") from error
     return job.built(candidate, left_out, notes)
 
 
@@ -206,7 +190,7 @@ def _candidate(tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], job: 
             group_ids=groups,
             input_schema=asked,
             output_schema=answered,
-            # Its own hints are not believed.
+            # The server's own hints are not trusted.
             permission_class=PermissionClass.EXTERNAL,
             side_effect_scope=SideEffectScope.NETWORK if job.hosts else SideEffectScope.LOCAL_STATE,
             security_context=_rights(job),
@@ -217,7 +201,7 @@ def _candidate(tools: Sequence[tuple[ListedTool, JsonSchema, JsonSchema]], job: 
 
 
 def words_of(names: Sequence[str]) -> list[str]:
-    """Names that differ only in signs read the same: the later ones are numbered."""
+    """Words for tool ids. Names that give the same word are numbered."""
     words: list[str] = []
     for name in names:
         words.append(unused(plain_word(name[:LONGEST_NAME]) or "tool", words))

@@ -1,4 +1,4 @@
-"""The programs that start a repository's MCP server, to be spoken to on stdin and stdout: `main.py`."""
+"""Writes `main.py`, the program that starts a repository's MCP server on stdin and stdout."""
 
 import ast
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from mcp_bridge import bridge
 from working_folder import laid_out
 
 HERE = Path(__file__).resolve().parent
-KIND, NAME, TARGET, ARGUMENTS, OVER = {kind!r}, {name!r}, {target!r}, {arguments!r}, {over!r}
+KIND, NAME, TARGET, ARGUMENTS, OVER = {start.kind!r}, {start.name!r}, {start.target!r}, {arguments!r}, {start.over!r}
 
 SERVERS = (("mcp.server.fastmcp", "FastMCP"), ("fastmcp", "FastMCP"), ("mcp.server", "MCPServer"))
 OVER_HTTP = ("run_sse_async", "run_streamable_http_async", "run_http_async")
@@ -99,9 +99,9 @@ if __name__ == "__main__":
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`kind`: a console `script` (`target` is `module:function`), a `file` that is run, a FastMCP `object` or an ASGI `app` in a file.
+    """A way to start a server: a console `script` (`target` is `module:function`), a `file`, or a FastMCP `object` or ASGI `app` in a file.
 
-    `over`: whether it speaks on stdin and stdout by itself, or is spoken to by HTTP there.
+    `over`: the server speaks on stdin and stdout itself, or over HTTP to our bridge.
     """
 
     kind: str
@@ -120,9 +120,9 @@ class Start:
 def starts_of(
     programs: Sequence[str], scripts: Mapping[str, str], modules: Sequence[str], arguments: tuple[str, ...] = (), over: Over = "stdio"
 ) -> tuple[Start, ...]:
-    """What may start it, the likeliest first: those that name MCP, the files themselves, then whatever else is installed.
+    """Ways to start the server, the likeliest first: scripts that name MCP, the files, then other scripts.
 
-    `arguments` are those that its README gives to it: they are tried before none. Scripts that are files name no module to start.
+    `arguments` are from the README; starts with them come before starts without. Scripts that are files are left out.
     """
     inside = "object" if over == "stdio" else "app"
     names = [name for name in dict.fromkeys(programs) if ":" in scripts.get(name, "")]
@@ -135,20 +135,10 @@ def starts_of(
 
 
 def launcher_of_server(start: Start, project: str, module: str) -> str:
-    """`module` is the file that makes the server: it may name the path that it serves. Raises ValueError for what leads out of all."""
+    """`module` is the file that makes the server, which may name its HTTP path. Raises ValueError for paths outside the repository."""
     for path in (project, module, start.target if start.kind != "script" else ""):
         if path.startswith("/") or ".." in PurePosixPath(path).parts:
             raise ValueError(f"{path!r} is nothing in the repository.")
-    text = _TEXT.format(
-        kind=start.kind,
-        name=start.name,
-        target=start.target,
-        arguments=[*start.arguments],
-        over=start.over,
-        module=module,
-        repository=REPOSITORY,
-        project=project,
-        site=SITE,
-    )
+    text = _TEXT.format(start=start, arguments=[*start.arguments], module=module, repository=REPOSITORY, project=project, site=SITE)
     ast.parse(text)
     return text

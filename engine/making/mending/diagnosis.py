@@ -1,10 +1,11 @@
-"""What is wrong with a tool, as far as anything tells, and a copy of its files to mend it in."""
+"""Collects what is known of a tool's failures, and copies its files for the repair."""
 
 import asyncio
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from engine.making.mending.replay import as_recorded
@@ -38,7 +39,7 @@ _ITS_OWN = (
     ErrorType.DEPENDENCY_ERROR,
     ErrorType.UNAVAILABLE,
 )
-"""Errors that a tool can be to blame for. It can be for a validation error too, of a call that it did get: these come last."""
+"""Errors that a tool may cause. Validation errors of calls that reached it come last."""
 
 _MOST_CALLS = 5
 _LOOKED_AT = 25
@@ -51,7 +52,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class DiagnosisParts:
-    """`state` is the state directory of this host, where its tools' logs are. `projects` has the files of versions."""
+    """`state` is this host's state directory, which has the tools' logs. `projects` has the files of versions."""
 
     registry: ToolRegistry
     routes: RouteTable
@@ -63,18 +64,17 @@ class DiagnosisParts:
 
 
 class Diagnoses:
-    """May be repeated: the copy that is there stays, with all that was changed in it."""
+    """Idempotent: an existing copy stays, with all changes."""
 
     def __init__(self, parts: DiagnosisParts) -> None:
         self._parts = parts
 
     async def of(self, task_id: str, spec: RepairTool, progress: Progress) -> Diagnosis:
-        """Raises StartFailed and ScriptFailure when something of ours does not work now."""
+        """Raises StartFailed and ScriptFailure if a service of ours does not work now."""
         entry = await self._parts.registry.entry(spec.tool_id)
         if entry is None:
             return Diagnosis(refused=f"There is no tool {spec.tool_id!r}, so there is nothing to mend. GET /tools has those there are.")
-        refused = unmendable(entry)
-        if refused:
+        if refused := unmendable(entry):
             return Diagnosis(refused=refused)
         progress(f"looking at what became of {spec.tool_id}")
         route = await self._parts.routes.get(spec.tool_id)
@@ -95,15 +95,15 @@ class Diagnoses:
         poison = await self._poison(entry)
         doubted = await calls.latest_failed(tool_id, (ErrorType.VALIDATION_ERROR,), _LOOKED_AT)
         failed = await calls.latest_failed(tool_id, _ITS_OWN, _LOOKED_AT)
-        others = [record for record in failed if record.call_id not in {one.call_id for one in poison}]
-        records = (*poison, *others, *doubted)
+        known = {one.call_id for one in poison}
+        records = (*poison, *(record for record in failed if record.call_id not in known), *doubted)
         schema = entry.manifest.input_schema
         hidden = [as_recorded(schema, example.input) for example in withheld]
         shown = (record for record in records if as_recorded(schema, record.params) not in hidden)
-        return tuple(_told(schema, record) for record, _ in zip(shown, range(_MOST_CALLS), strict=False))
+        return tuple(_told(schema, record) for record in islice(shown, _MOST_CALLS))
 
     async def _poison(self, entry: ToolEntry) -> list[CallRecord]:
-        """Of each quarantined input its last call that is still known: they are told first."""
+        """The last known call of each quarantined input."""
         inputs = await self._parts.quarantine.of_tool(entry.manifest.tool_id, entry.manifest.version)
         known = [await self._parts.calls.get(one.call_ids[-1]) for one in inputs[:_MOST_CALLS] if one.call_ids]
         return [record for record in known if record is not None]
@@ -129,13 +129,13 @@ class Diagnoses:
 
 
 def log_of(folder: Path) -> str:
-    """The end of what a tool wrote, what is newest last; empty when there is nothing on this host. Blocks.
+    """The end of a tool's output, the newest last; empty if there is none on this host. Blocks.
 
-    Beside the streams of the run that goes on there is the account of the last one that ended.
+    It has the account of the last run that ended, and the streams of the current run.
     """
     stamps = {name: stamp for name in ("last_run.log", "stdout.log", "stderr.log") if (stamp := _stamp(folder / name))}
     ended = stamps.get("last_run.log", 0)
-    # Of a run that has ended the account holds both streams.
+    # The account of a run that has ended holds both streams.
     shown = [name for name, stamp in stamps.items() if name == "last_run.log" or stamp > ended]
     share = _MOST_LOG // (len(shown) or 1)
     texts = {name: _end_of(masked_text(without_given(_tail(folder / name, 4 * share))), share).strip() for name in shown}
@@ -143,7 +143,7 @@ def log_of(folder: Path) -> str:
 
 
 async def _brought(bench: Workbench, name: str, folder: Path, *, is_project: bool) -> tuple[str, tuple[str, ...]]:
-    """Where the copy is, and what did not work: that its packages cannot be installed may be what is to be mended."""
+    """The place of the copy, and a note if its packages cannot be installed, which may be the fault to repair."""
     if not is_project:
         return await bench.bring(name, folder), ()
     try:
@@ -181,7 +181,7 @@ def _told(schema: JsonSchema, record: CallRecord) -> FailedCall:
 
 
 def _end_of(text: str, most: int) -> str:
-    """What went wrong stands at the end."""
+    """The end of a long text, because the error is there."""
     return text if len(text) <= most else f"… {text[-most:]}"
 
 

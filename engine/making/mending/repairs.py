@@ -1,4 +1,4 @@
-"""What takes over from a version: of the agent's candidate only what a repair may change, under a version of its own."""
+"""Makes a repaired version from the agent's candidate: only what a repair may change, under a new version."""
 
 import asyncio
 from dataclasses import dataclass
@@ -24,16 +24,16 @@ from toolagent_service.making.mendable import content_of
 
 _FAULTS_TOLD = 5
 _TRIES = 5
-"""Of repairs of one tool that end at the same moment, each takes a version of its own."""
+"""Attempts to get a free version, because several repairs of a tool may end at the same moment."""
 
 
 class NotASuccessor(ValueError):
-    """The candidate cannot take over; the message is for its maker."""
+    """The candidate cannot replace the version; the message is for its maker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """What takes over takes over from this version, as it was: `content` is the archive of its files; None: that is not known."""
+    """The version that is repaired. `content` is the archive of its files, if known."""
 
     tool_id: str
     version: str
@@ -42,7 +42,7 @@ class Mended:
 
 @dataclass(frozen=True, slots=True)
 class Repairs:
-    """Every step may be repeated: the version that this task has taken is found by its evidence."""
+    """Every step is idempotent: the version that the task registered is found by its evidence."""
 
     registry: ToolRegistry
     calls: CallTable
@@ -51,33 +51,25 @@ class Repairs:
 
     async def successor(self, task_id: str, tool_id: str, mends: str, candidate: Candidate) -> ToolEntry:
         """Raises NotASuccessor."""
-        present = await self.registry.entry(tool_id, mends)
-        if present is None:
-            raise NotASuccessor(f"{tool_id!r} has no version {mends} any more: it was removed.")
-        return await asyncio.to_thread(successor, present, candidate, await self._version(task_id, tool_id))
+        return await asyncio.to_thread(successor, await self._present(tool_id, mends), candidate, await self._version(task_id, tool_id))
 
     async def replay(self, task: RepairTool, mends: str) -> Check:
-        """The check that holds the candidate to what the tool answered before."""
-        limits = ReplayLimits()
-        present, versions = await self.registry.get(task.tool_id, mends), await self.registry.versions(task.tool_id)
-        if present is None or versions is None:
-            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: it was removed.")
+        """The check that compares the candidate with earlier answers of the tool."""
+        present, versions = (await self._present(task.tool_id, mends)).manifest, await self.registry.versions(task.tool_id)
+        limits, major = ReplayLimits(), mends.partition(".")[0]
         # A version that was deactivated gave unwanted answers.
-        trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE]
+        trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE] if versions else []
         records = await self.calls.latest_good(task.tool_id, limits.looked_at)
-        major = mends.partition(".")[0]
         counted = [one for one in trusted if one.partition(".")[0] == major]
         return await asyncio.to_thread(recorded_calls, present, records, counted, task.examples, limits)
 
     async def poison(self, task: RepairTool, mends: str) -> Check:
-        """The check that asks the candidate what ended the process of the version that it mends."""
-        present = await self.registry.get(task.tool_id, mends)
-        if present is None:
-            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: it was removed.")
+        """The check with inputs that ended the process of the present version."""
+        present = (await self._present(task.tool_id, mends)).manifest
         return await asyncio.to_thread(poison_of, present, await self.quarantine.of_tool(task.tool_id, mends), task.examples)
 
     async def register(self, task_id: str, mended: Mended, candidate: Candidate, evidence: Evidence) -> Registered:
-        """Make it the active version. Calls that run go on with theirs, and the old version stays."""
+        """Registers the candidate as the active version. Running calls keep their version, and the old one stays."""
         tool_id = mended.tool_id
         for _ in range(_TRIES):
             try:
@@ -90,65 +82,66 @@ class Repairs:
         return Registered(refused=f"Others register versions of {tool_id!r} all the time. Repair it again when they are done.")
 
     async def _require_same(self, task_id: str, mended: Mended) -> None:
-        """Raises NotASuccessor when the active version has changed meanwhile."""
+        """Raises NotASuccessor if the active version changed meanwhile."""
         tool_id, version = mended.tool_id, mended.version
         active = await self.registry.entry(tool_id)
         if active is None:
             raise NotASuccessor(f"The tool {tool_id!r} was removed meanwhile, so nothing takes over from it.")
         now = active.manifest.version
         if now != version:
-            if await self._owner(tool_id, now) != task_id:
+            evidence = await self.evidence.get(tool_id, now)
+            if evidence is None or evidence.task_id != task_id:
                 raise NotASuccessor(
                     f"Meanwhile {tool_id!r} has another active version, {now}; what was mended is {version}. Repair it again."
                 )
         elif mended.content not in {None, content_of(active)}:
-            # Changes made by hand in its folder would be lost.
+            # Manual changes in its folder would be lost.
             raise NotASuccessor(f"Meanwhile the files of {tool_id!r}, version {version}, were changed. If it still fails, repair it again.")
 
+    async def _present(self, tool_id: str, version: str) -> ToolEntry:
+        if entry := await self.registry.entry(tool_id, version):
+            return entry
+        raise NotASuccessor(f"{tool_id!r} has no version {version} any more: it was removed.")
+
     async def _version(self, task_id: str, tool_id: str) -> str:
-        """Above all there are, and above those that others are about to register."""
+        """The task's own version, else one above all others, also above those that are about to be registered."""
         taken, there = await self.evidence.of_tool(tool_id), await self.registry.versions(tool_id)
         own = [version for version, evidence in taken.items() if evidence.task_id == task_id]
         return own[0] if own else next_patch((*taken, *(one.version for one in there.versions)) if there else taken)
 
-    async def _owner(self, tool_id: str, version: str) -> str | None:
-        evidence = await self.evidence.get(tool_id, version)
-        return evidence.task_id if evidence else None
-
 
 def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEntry:
-    """The present version with the candidate's files, schemas and description; all else stays. Raises NotASuccessor.
+    """The present version with the candidate's files, schemas and description. Raises NotASuccessor.
 
-    It may not reach more than the present one: what an agent read in logs and calls may be what made it ask.
+    It may not reach more than the present version, because logs and calls may have misled the agent.
     """
-    made = _only_entry(present.manifest.tool_id, candidate)
-    _require_no_more(present.manifest, made.manifest)
-    _require_same_secrets(present.manifest, made.manifest)
+    before, ids = present.manifest, [entry.manifest.tool_id for entry in candidate.entries]
+    if ids != [before.tool_id]:
+        raise NotASuccessor(f"A repair puts down {before.tool_id!r} and nothing else; what was put down is {', '.join(ids)}.")
+    made = candidate.entries[0]
+    now = made.manifest
+    _require_no_more(before, now)
+    _require_same_secrets(before, now)
     changes: dict[str, object] = {
         "version": version,
         "status": ToolStatus.ACTIVE,
-        "description": made.manifest.description,
-        # Left out means that they stay.
-        "input_schema": made.manifest.input_schema or present.manifest.input_schema,
-        "output_schema": made.manifest.output_schema or present.manifest.output_schema,
+        "description": now.description,
+        # A schema that is left out stays.
+        "input_schema": now.input_schema or before.input_schema,
+        "output_schema": now.output_schema or before.output_schema,
     }
     sources = (_source(present.sources[0], made.sources[0]), *present.sources[1:])
-    manifest = present.manifest.model_copy(update=changes)
+    manifest = before.model_copy(update=changes)
     _require_test_mode(manifest)
     return ToolEntry(manifest=manifest, sources=sources)
 
 
-def _only_entry(tool_id: str, candidate: Candidate) -> ToolEntry:
-    ids = [entry.manifest.tool_id for entry in candidate.entries]
-    if ids != [tool_id]:
-        raise NotASuccessor(f"A repair puts down {tool_id!r} and nothing else; what was put down is {', '.join(ids)}.")
-    return candidate.entries[0]
+def _rights(manifest: ToolManifest) -> set[str]:
+    return {*manifest.security_context.network_access.allow_hosts, *manifest.security_context.environment}
 
 
 def _require_no_more(before: ToolManifest, now: ToolManifest) -> None:
-    asked = {*now.security_context.network_access.allow_hosts, *now.security_context.environment}
-    more = asked - {*before.security_context.network_access.allow_hosts, *before.security_context.environment}
-    if more:
+    if more := _rights(now) - _rights(before):
         raise NotASuccessor(
             f"A repaired tool may reach no more hosts and variables than before, and this asks for {', '.join(sorted(more))}. "
             "Mend it without them; if that cannot be, say so and stop, since a person has to allow it."
@@ -156,7 +149,7 @@ def _require_no_more(before: ToolManifest, now: ToolManifest) -> None:
 
 
 def _require_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
-    """What a schema marks is masked in records, and what it says to be a file is handed over. A schema that is left out stays."""
+    """Records mask what a schema marks as secret; calls hand over what it marks as a file. A schema that is left out stays."""
     if now.input_schema and (files := more_files(before.input_schema, now.input_schema)):
         raise NotASuccessor(
             f"A repaired tool may be handed no more files than before: {', '.join(files)} of input_schema has the format file-path and had "
@@ -174,7 +167,7 @@ def _require_same_secrets(before: ToolManifest, now: ToolManifest) -> None:
 
 
 def _require_test_mode(manifest: ToolManifest) -> None:
-    """It is the one that was declared: by it calls are made that would change something otherwise."""
+    """The declared test mode stays, because it makes calls harmless."""
     if faults := faults_of_test_mode(manifest):
         told = "; ".join(f"{fault.path}: {fault.message}" for fault in faults[:_FAULTS_TOLD])
         raise NotASuccessor(f"input_schema has to allow the test mode of the tool, which stays: {told} Keep these parameters.")

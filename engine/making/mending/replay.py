@@ -1,4 +1,4 @@
-"""Calls that a tool answered well in the past, made again: a version that takes over answers them as they were answered."""
+"""A check of repairs: repeats successful calls of the tool and compares the answers."""
 
 import asyncio
 import json
@@ -6,10 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pydantic import JsonValue
 
-from engine.making.gate.subject import Came, Reply, Subject
+from engine.making.gate.subject import Came, Params, Reply, Subject, not_asked
 from engine.making.gate.wording import listed, quoted
 from engine.store.file_references import named_files
 from toolagent.contracts.contract import JsonSchema
@@ -25,7 +26,7 @@ from toolagent.validation.schemas import issues_of
 NAME = "recorded calls"
 
 _PLACES = 3
-_SECRET = "held a secret, which is not kept"  # noqa: S105 - why a call is left out
+SECRET = "held a secret, which is not kept"  # noqa: S105 - why a call is left out
 _FILES = "named files"
 _HIDDEN = "something that is not shown, since there is a secret in the result,"
 _LARGE = "had a result too large to be kept beside it"
@@ -37,7 +38,7 @@ _NAME = "result"
 
 @dataclass(frozen=True, slots=True)
 class ReplayLimits:
-    """`calls` with different parameters at most, of the `looked_at` newest, begun within `wall_s` seconds."""
+    """At most `calls` different calls, from the `looked_at` newest, within `wall_s` seconds."""
 
     looked_at: int = 200
     calls: int = 25
@@ -47,12 +48,12 @@ class ReplayLimits:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A call by its parameters, and all the different results that it had.
+    """A call by its parameters, with all its different results.
 
-    `is_new`: it was never made with these, which are in test mode; the results are those of the calls that were not.
+    `is_new`: it was never made in test mode; the results are those of calls without it.
     """
 
-    params: dict[str, JsonValue]
+    params: Params
     results: tuple[JsonValue, ...]
     is_new: bool = False
 
@@ -63,7 +64,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """A Check. `present` is the version that is to be replaced; what it says of itself decides whether it may be asked."""
+    """A Check. The manifest of the `present` version decides whether calls may be repeated."""
 
     present: ToolManifest
     calls: tuple[Recorded, ...] = ()
@@ -71,13 +72,15 @@ class Replay:
     limits: ReplayLimits = field(default_factory=ReplayLimits)
 
     async def __call__(self, subject: Subject) -> CheckResult:
-        """Each has to succeed again and to give the same result; where results differed, one that its output schema allows.
-
-        So it is with the result of a call that is made in test mode for the first time.
-        """
-        why = self._why_not()
-        if why:
-            return CheckResult(check=NAME, passed=True, applies=False, details=why)
+        """Each call has to succeed with the same result. If results differed, or the call is new, the output schema has to allow it."""
+        omitted = omissions(self.left_out)
+        if _acts(self.present) and self.present.test_mode is None:
+            scope = self.present.side_effect_scope.value
+            return not_asked(
+                NAME, f"A call may change something (side_effect_scope {scope!r}) and there is no test_mode, so none was made again."
+            )
+        if not self.calls:
+            return not_asked(NAME, f"There is no recorded call that could be made again. {omitted}".strip())
         asked, faults, over_at = 0, list[str](), time.monotonic() + self.limits.wall_s
         for call in self.calls:
             if time.monotonic() > over_at:
@@ -88,18 +91,13 @@ class Replay:
             faults += [fault] if fault else []
         counted = f"{asked - len(faults)} of {asked} calls were answered as before."
         unasked = f"For lack of time {len(self.calls) - asked} more were not made." if asked < len(self.calls) else ""
-        details = [counted, unasked, self._omitted(), listed(faults, self.limits.told)]
-        return CheckResult(check=NAME, passed=not faults, details="\n".join(part for part in details if part))
+        details = "\n".join(filter(None, (counted, unasked, omitted, listed(faults, self.limits.told))))
+        return CheckResult(check=NAME, passed=not faults, details=details)
 
-    def _why_not(self) -> str:
-        if _acts(self.present) and self.present.test_mode is None:
-            scope = self.present.side_effect_scope.value
-            return f"A call may change something (side_effect_scope {scope!r}) and there is no test_mode, so none was made again."
-        return "" if self.calls else f"There is no recorded call that could be made again. {self._omitted()}".strip()
 
-    def _omitted(self) -> str:
-        told = "; ".join(f"{count} {why}" for why, count in self.left_out.items())
-        return f"Left out: {told}." if told else ""
+def omissions(left_out: Mapping[str, int]) -> str:
+    """A sentence with the number of entries that are left out, by reason; empty if there are none."""
+    return f"Left out: {'; '.join(f'{count} {why}' for why, count in left_out.items())}." if left_out else ""
 
 
 def recorded_calls(
@@ -109,10 +107,10 @@ def recorded_calls(
     examples: Sequence[Example] = (),
     limits: ReplayLimits | None = None,
 ) -> Replay:
-    """Of the successful calls of a tool, the newest first, those that can be made again.
+    """The successful calls of a tool that can be repeated, the newest first.
 
-    `versions` are those whose answers count; for parameters that the present one has answered, its answers alone do. Calls of a tool
-    that acts get the parameters of its test mode.
+    Answers of `versions` count; if the present version answered the same parameters, only its answers do. Calls that would change
+    something get the parameters of the test mode.
     """
     limits, schema = limits or ReplayLimits(), present.input_schema
     hidden = [as_asked(present, as_recorded(schema, example.input)) for example in examples]
@@ -122,17 +120,16 @@ def recorded_calls(
         if record.version not in versions or record.result is None:
             continue
         asked = as_asked(present, record.params)
-        why = _EXAMPLE if as_recorded(schema, asked) in hidden else _unusable(present, record, asked)
-        if why:
+        if why := _EXAMPLE if as_recorded(schema, asked) in hidden else _unusable(present, record, asked):
             omitted[why] += 1
-            continue
-        found.setdefault(_key(asked), []).append(record)
+        else:
+            found.setdefault(_key(asked), []).append(record)
     calls = [_of(present, same) for same in found.values()]
     return Replay(present, tuple(calls[: limits.calls]), dict(omitted), limits)
 
 
-def as_recorded(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """The parameters as the record of a call has them."""
+def as_recorded(schema: JsonSchema, params: Params) -> Params:
+    """The parameters as in the record of a call."""
     return mask_secrets(schema, with_defaults(schema, params))
 
 
@@ -140,8 +137,8 @@ def _acts(present: ToolManifest) -> bool:
     return present.side_effect_scope is not SideEffectScope.NONE
 
 
-def as_asked(present: ToolManifest, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """With the test mode laid over where a call would change something."""
+def as_asked(present: ToolManifest, params: Params) -> Params:
+    """The parameters, in test mode if a call would change something."""
     return {**params, **(present.test_mode or {})} if _acts(present) else params
 
 
@@ -154,12 +151,12 @@ def _of(present: ToolManifest, records: Sequence[CallRecord]) -> Recorded:
     return Recorded(asked, tuple(different.values()), is_new=not made)
 
 
-def _unusable(present: ToolManifest, record: CallRecord, asked: dict[str, JsonValue]) -> str:
+def _unusable(present: ToolManifest, record: CallRecord, asked: Params) -> str:
     result = record.result
     if result is None or result.is_reference:
         return _LARGE
     if is_masked(record.params) or holds_secret(present.output_schema, result.result):
-        return _SECRET
+        return SECRET
     names_files = (
         any(values_of_format(present.input_schema, record.params, FILE_PATH))
         or any(values_of_format(present.output_schema, result.result, FILE_PATH))
@@ -171,7 +168,7 @@ def _unusable(present: ToolManifest, record: CallRecord, asked: dict[str, JsonVa
 
 
 def is_masked(value: JsonValue) -> bool:
-    """Whether a secret was taken out of it."""
+    """Whether a secret in it is masked."""
     match value:
         case dict():
             return any(map(is_masked, value.values()))
@@ -182,7 +179,7 @@ def is_masked(value: JsonValue) -> bool:
 
 
 def _fault(present: ToolManifest, call: Recorded, reply: Reply) -> str:
-    """What differed, with secrets masked; empty when nothing did."""
+    """The differences, with secrets masked; empty if there are none."""
     asked = f"With input {quoted(masked_params(present.input_schema, call.params))}"
     if reply.came is not Came.ANSWER:
         before = f", and {_shown(call.results[0])} came before" if call.is_steady and not call.is_new else ""
@@ -192,17 +189,15 @@ def _fault(present: ToolManifest, call: Recorded, reply: Reply) -> str:
         return f"{asked}, which are in its test mode: {misfit}" if misfit else ""
     if not call.is_steady:
         return ""
-    places = [*_different(call.results[0], reply.output)]
-    # What came before holds none, or the call had been left out.
+    places = islice(_different(call.results[0], reply.output), _PLACES)
+    # The earlier result holds no secret, or the call would be left out.
     tells = not holds_secret(present.output_schema, reply.output)
-    told = "; ".join(
-        f"at {path} {_shown(before)} came before and {_shown(now) if tells else _HIDDEN} now" for path, before, now in places[:_PLACES]
-    )
+    told = "; ".join(f"at {path} {_shown(before)} came before and {_shown(now) if tells else _HIDDEN} now" for path, before, now in places)
     return f"{asked}: {told}" if told else ""
 
 
 def _misfit(present: ToolManifest, call: Recorded, output: JsonValue) -> str:
-    """Where a result does not have the form that results had; values are not told."""
+    """Where the form of a result differs from earlier results; without values."""
     places = dict.fromkeys(issue.path for issue in issues_of(present.output_schema, output))
     if places:
         return f"the result is not what the output schema in use allows, at {', '.join([*places][:_PLACES])}"
@@ -228,7 +223,7 @@ def _form(value: JsonValue) -> str:
 
 
 def _different(before: JsonValue, now: JsonValue) -> Iterator[tuple[str, JsonValue, JsonValue]]:
-    """New fields count, too: a reader of the result may not expect them."""
+    """All differences, also new fields, which a reader of the result may not expect."""
     places = {path: (path, one, other) for path, one, other in unexpected(before, now)}
     yield from places.values()
     yield from ((path, other, one) for path, one, other in unexpected(now, before) if path not in places)
@@ -243,8 +238,8 @@ def _key(value: JsonValue) -> str:
 
 
 def holds_secret(schema: JsonSchema, result: JsonValue) -> bool:
-    """Whether the result holds what must not be told: by its schema, by the names in it, or by its form."""
-    whole: dict[str, JsonValue] = {_NAME: result}
+    """Whether the result holds a secret, by its schema, by names in it, or by its form."""
+    whole: Params = {_NAME: result}
     return mask_secrets({"properties": {_NAME: schema}}, whole) != whole or _tells(result)
 
 
@@ -261,5 +256,5 @@ def _tells(value: JsonValue) -> bool:
 
 
 def _is_named(name: str, inner: JsonValue) -> bool:
-    """A number or a truth value under such a name is none."""
+    """Whether the name is that of a secret. A number or a truth value is none."""
     return isinstance(inner, str | list | dict) and MASK in masked_params({}, {name: ""}).values()

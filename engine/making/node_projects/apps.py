@@ -1,8 +1,9 @@
-"""Builds local tools of an app of Node.js: our launcher starts it in each way that may be right, and asks it what it offers."""
+"""Builds local tools from a Node.js app: our launcher tries the ways to start it, and reads its document."""
 
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +12,14 @@ from engine.making.building.live_documents import OWN_DOCUMENT, OWN_HEALTH, live
 from engine.making.failures import BuildFailed
 from engine.making.node_projects.preparing import PACKAGE, NodeProjects
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
-from engine.making.openapi.documents.reading import DocumentReader
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.requests import RequestShape
 from engine.making.openapi.sources import local_sources
-from engine.making.openapi.tools import SourceOf, draft
 from engine.making.repositories.packaging import open_to_all
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Runtime
-from toolagent.contracts.sources import LocalSource
+from toolagent.contracts.sources import LocalSource, ToolSource
 from toolagent_service.contracts.plans import NodeAppBuild
 
 _INSIDE = Path(__file__).parent / "inside"
@@ -32,12 +31,12 @@ import {{ serve }} from "./{serving}/starting.mjs";
 await serve({start}, Number(process.argv[process.argv.indexOf("--port") + 1]));
 """
 _OF_ROUTES = "x-of-routes"
-"""In the document of our launcher: what it says is what the routes say."""
+"""Key in the document of our launcher: the document was written from the routes."""
 _MOST_STARTS = 3
 
 
 class NodeAppBuilder:
-    """`local` starts apps in the sandbox, with this `environment`. All that is built is data and files: nothing is registered."""
+    """`local` starts apps in the sandbox, with this `environment`. Makes data and files, and registers nothing."""
 
     def __init__(self, projects: NodeProjects, local: Runtime[LocalSource], executor: Executor, environment: Mapping[str, str]) -> None:
         self._projects, self._local, self._executor, self._environment = projects, local, executor, dict(environment)
@@ -49,18 +48,23 @@ class NodeAppBuilder:
         starts = [one for one in dict.fromkeys((*own, *plan.starts)) if (job.place.folder / PACKAGE / one).is_file()][:_MOST_STARTS]
         document = await self._served(starts, job)
         if plan.document is not None and (document is None or document.root.get(_OF_ROUTES)):
-            document = await self._in_tree(plan.document, job) or document
+            with suppress(DocumentRefused):
+                document = await job.document(self._executor, plan.document)
         if document is None:
             raise BuildFailed(
                 "The app says nothing of what it offers, its routes cannot be read, and no OpenAPI document is in the repository."
             )
         document = replace(document, gives_text=True)
-        sources = _healthy(local_sources(document, job.place.host_dir, self._environment))
-        made = await asyncio.to_thread(draft, document, job.about, sources)
-        return job.built(made.candidate, made.left_out, prepared.notes)
+        local = local_sources(document, job.place.host_dir, self._environment)
+
+        def source(operation: Operation, shape: RequestShape, _health: str | None) -> ToolSource:
+            # Our launcher has a health path of its own, whatever the app has.
+            return local(operation, shape, None).model_copy(update={"health_path": OWN_HEALTH})
+
+        return await job.drafted(document, source, notes=prepared.notes)
 
     async def _served(self, starts: Sequence[str], job: Job) -> OpenApiDocument | None:
-        """What the first says that starts, and is kept. Raises BuildFailed."""
+        """The document of the first way that starts, which is kept. Raises BuildFailed."""
         failures: list[BuildFailed] = []
         source = LocalSource(host_dir=job.place.host_dir, environment=self._environment)
         for start in starts:
@@ -77,12 +81,6 @@ class NodeAppBuilder:
         told = "; ".join(f"node {start}: {one.message}" for start, one in zip(starts, failures, strict=True))
         raise BuildFailed(failures[0].message if len(failures) == 1 else told[:2_000], "\n".join(one.told for one in failures))
 
-    async def _in_tree(self, path: str, job: Job) -> OpenApiDocument | None:
-        try:
-            return await DocumentReader(self._executor, job.place.work.with_name("document")).read(job.repository, path)
-        except DocumentRefused:
-            return None
-
 
 def _put(folder: Path, start: str) -> None:
     (folder / _SERVING).mkdir(exist_ok=True)
@@ -90,14 +88,3 @@ def _put(folder: Path, start: str) -> None:
         (folder / _SERVING / path.name).write_text(path.read_text())
     (folder / "main.mjs").write_text(_MAIN.format(serving=_SERVING, start=json.dumps(start)))
     open_to_all(folder)
-
-
-def _healthy(sources: SourceOf) -> SourceOf:
-    """Our launcher says that the app serves, whatever else it says itself."""
-
-    def source(operation: Operation, shape: RequestShape, _health: str | None) -> LocalSource:
-        found = sources(operation, shape, None)
-        assert isinstance(found, LocalSource)  # noqa: S101 - of `local_sources`
-        return found.model_copy(update={"health_path": OWN_HEALTH})
-
-    return source

@@ -1,12 +1,12 @@
-"""Builds tools of Node.js projects: of the programs that they install, and of MCP servers."""
+"""Builds tools from the programs that a Node.js project installs."""
 
 import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from engine.making.boxes import boxed
+from engine.making.boxes import boxed, last_line
 from engine.making.building.builds import Built, Job, Place
-from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
+from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut, failing
 from engine.making.node_projects.preparing import PACKAGE, NodePrepared, NodeProjects
 from engine.making.programs.commands import Command, command_of_help
 from engine.making.programs.tools import commands_file, program_candidate, script_names
@@ -29,7 +29,7 @@ _SEEN = Path("/run/tool-agent-reader")
 
 
 class NodeProgramBuilder:
-    """All that is built is data and files: nothing is registered."""
+    """Makes data and files, and registers nothing."""
 
     def __init__(self, projects: NodeProjects, executor: Executor, programs: Programs) -> None:
         self._projects, self._executor, self._programs = projects, executor, programs
@@ -46,27 +46,23 @@ class NodeProgramBuilder:
         if not wanted:
             raise BuildFailed(f"None of its programs can be a tool. {'; '.join(map(str, left[:_TOLD]))}".strip())
         await asyncio.to_thread(_written, wanted, prepared.programs, job.place.folder)
-        try:
+        with failing("What its programs say of themselves makes no tools"):
             candidate = program_candidate(wanted, job.about, ScriptLanguage.NODEJS, job.hosts)
-        except ValueError as error:
-            raise BuildFailed(f"What its programs say of themselves makes no tools: {error}") from error
         left_out = (*prepared.left_out, *left, *(LeftOut(one.program, NOT_NAMED) for one in unwanted))
         return job.built(candidate, left_out, prepared.notes)
 
     async def _read(self, name: str, file: str, place: Place, prepared: NodePrepared) -> Command | LeftOut:
-        """Its help, and any arguments: there are too many parsers to know."""
+        """A command with the program's help and any arguments, because there are too many parsers to read."""
         node = self._programs.require("Node.js", self._programs.node)
         mounts = [*node.mounts, Mount(place.folder / PACKAGE, _SEEN / PACKAGE)]
         mounts += [Mount(prepared.environment.modules, _SEEN / "node_modules")] if prepared.environment.modules else []
-        variables = {"PATH": f"{node.file.parent}:/usr/bin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "NO_COLOR": "1", "CI": "true"}  # noqa: S108 - the sandbox's
+        variables = {"PATH": f"{node.file.parent}:/usr/bin:/bin", "HOME": "/tmp", "NO_COLOR": "1", "CI": "true"}  # noqa: S108 - the sandbox's
         box = boxed(self._executor, "read-program", _SEEN / PACKAGE, _LIMITS, mounts, variables)
         argv = (str(node.file), str(_SEEN / file), "--help")
         done = await self._executor.run(Order(argv, box, _READ_S, place.work.with_name("read-log")))
         command = None if done.cut else command_of_help(name, done.code, done.stdout, done.stderr)
-        if command is None:
-            last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
-            return LeftOut(name, f"It does not answer `--help`: {last[:300] or 'it said nothing, or did not end'}")
-        return command
+        why = last_line(done)[:300] or "it said nothing, or did not end"
+        return command or LeftOut(name, f"It does not answer `--help`: {why}")
 
 
 def _written(commands: tuple[Command, ...], targets: Mapping[str, str], folder: Path) -> None:

@@ -1,9 +1,9 @@
-"""The versions of what a Node.js project depends on: those of its own lock where that can be installed, else those that npm chooses now."""
+"""Installs a Node.js project's dependencies: by its own lock if that works, else in versions that npm chooses now."""
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -11,7 +11,7 @@ from typing import cast
 from engine.making.failures import LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, kept_of
 from engine.making.node_projects.npm_runs import NpmRuns
-from engine.making.node_projects.plain_files import MOST_BYTES, new_folder, opened, text_of
+from engine.making.node_projects.plain_files import MOST_BYTES, content_of, new_folder, text_of, write_json
 from engine.making.node_projects.workspaces import Layout, Package
 from engine.making.python_sources.projects import Table
 from engine.making.repositories.packaging import Room
@@ -29,7 +29,7 @@ _TOLD = 300
 
 @dataclass(frozen=True, slots=True)
 class OwnLock:
-    """The lock that a project brings; empty where it has none that is of itself alone, and `why_none` begins a sentence of that."""
+    """The lock that a project brings. If it has none of its own, `text` is empty and `why_none` begins a sentence with the reason."""
 
     text: str = ""
     why_none: str = ""
@@ -42,7 +42,7 @@ class NodeLocks:
     async def install(
         self, lock: OwnLock, work: Path, into: Path, layout: Layout, packed: Path, tool_name: str, progress: Progress
     ) -> tuple[Environment, tuple[str, ...]]:
-        """Writes manifest and lock to `into`, and installs what they say; what was noted. Raises LockFailed, ScriptFailure, NotWanted."""
+        """Writes manifest and lock to `into` and installs them; returns notes too. Raises LockFailed, ScriptFailure, NotWanted."""
         manifest, notes = layout.project.manifest, list[str]()
         if lock.text:
             await asyncio.to_thread(_write, into, kept_of(manifest, with_lock=True), lock.text)
@@ -61,7 +61,7 @@ class NodeLocks:
         told = await self._runs.install(work, place, "What the project depends on cannot be locked", "--package-lock-only")
         chosen = await asyncio.to_thread(text_of, place / _LOCK)
         if told:
-            # What does not fit is installed all the same: npm would look again, and refuse.
+            # Peer dependencies that do not fit are removed, because npm would check them again and refuse.
             chosen, wanted = _without_peers(chosen), {name: value for name, value in wanted.items() if name != "peerDependencies"}
         await asyncio.to_thread(_write, into, wanted, chosen)
         return await self._environment(into, archives, tool_name, progress), (*notes, *told)
@@ -73,14 +73,12 @@ class NodeLocks:
 
 
 def own_lock(source: Path, layout: Layout) -> OwnLock:
-    """Of a copy in which nothing has run yet: npm writes one too. Blocks."""
+    """The project's lock, from a copy in which npm has not written one yet. Blocks."""
     folder = layout.project.folder
     is_alone = not layout.installed and not layout.project.manifest.values.get("workspaces") and layout.root == folder
-    try:
-        if is_alone:
+    if is_alone:
+        with suppress(NotWanted):
             return OwnLock(text_of(source / folder / _LOCK))
-    except NotWanted:
-        pass
     there = [name for name in (_LOCK, *_OTHERS) for place in (folder, layout.root) if (source / place / name).is_file()]
     if not there:
         return OwnLock(why_none="The project has no package-lock.json of its own")
@@ -88,12 +86,11 @@ def own_lock(source: Path, layout: Layout) -> OwnLock:
 
 
 def _brought(packed: Path, into: Path, packages: Sequence[Package]) -> tuple[str, ...]:
-    """The archives of what it depends on of its own repository, beside its manifest. Raises LockFailed."""
+    """Copies the archives of packages of the same repository beside the manifest. Raises LockFailed."""
     size = 0
     for package in packages:
         try:
-            with os.fdopen(opened(packed / package.archive), "rb") as file:
-                content = file.read(MOST_BYTES + 1)
+            content = content_of(packed / package.archive)
         except (OSError, NotWanted) as error:
             raise LockFailed(f"{package.name}, which the project depends on, cannot be packed: {error}") from error
         size += len(content)
@@ -115,7 +112,7 @@ def _with_siblings(own: Mapping[str, object], packages: Sequence[Package]) -> di
         for kind in ("dependencies", "optionalDependencies", "peerDependencies")
     }
     told["dependencies"] = {**table.table("dependencies").values, **{package.name: f"file:{package.archive}" for package in packages}}
-    # They depend on each other by unpublished versions.
+    # The packages depend on unpublished versions of each other.
     told["overrides"] = {**table.table("overrides").values, **{name: f"${name}" for name in names}}
     return {**own, **told}
 
@@ -124,8 +121,7 @@ def _laid_out(work: Path, into: Path, wanted: Mapping[str, object], archives: Se
     place = new_folder(work, "locking")
     for name in archives:
         (place / name).write_bytes((into / name).read_bytes())
-    (place / MANIFEST).write_text(json.dumps(wanted))
-    (place / MANIFEST).chmod(0o666)
+    write_json(place / MANIFEST, wanted)
     return place
 
 

@@ -1,4 +1,4 @@
-"""What the package.json of a Node.js project says, and what of it is kept."""
+"""Reads the package.json of a Node.js project."""
 
 import json
 import re
@@ -15,7 +15,7 @@ MANIFEST = "package.json"
 DEPENDENCIES = ("dependencies", "optionalDependencies", "peerDependencies", "devDependencies")
 _KEPT = ("name", "version", "type", "dependencies", "optionalDependencies", "peerDependencies", "overrides")
 _LOCKED_TOO = ("devDependencies", "bundleDependencies", "bundledDependencies")
-"""What a lock speaks of, though it is not installed."""
+"""Keys that a lock mentions, though they are not installed."""
 _BUILDS = ("build", "compile", "prepack", "prepare", "tsc")
 _MADE = frozenset({"dist", "build", "lib", "out"})
 _NAME = re.compile(r"(?:@[a-z0-9~-][a-z0-9._~-]{0,99}/)?[a-z0-9~-][a-z0-9._~-]{0,99}")
@@ -32,7 +32,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """`files` by name, in the project; `left_out` are those that are none here, with why."""
+    """The programs of a project: its `files` by name, and programs that are left out."""
 
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     left_out: tuple[LeftOut, ...] = ()
@@ -50,7 +50,7 @@ def manifest_at(path: Path) -> Table:
 
 
 def named(manifest: Table, folder: PurePosixPath) -> Table:
-    """With a name and a version that npm takes, without which it packs nothing; without the versions of npm that it insists on."""
+    """The manifest with a name and a version that npm accepts, so that it can be packed; without a required version of npm."""
     name, version = manifest.text("name"), manifest.text("version")
     own = re.sub(r"[^a-z0-9-]+", "-", folder.name.lower()).strip("-")[:80] or "project"
     told = {"name": name if is_name(name) else own, "version": version if _VERSION.fullmatch(version) else "0.0.0"}
@@ -58,12 +58,12 @@ def named(manifest: Table, folder: PurePosixPath) -> Table:
 
 
 def is_name(name: str) -> bool:
-    """Whether npm takes it for a package."""
+    """Whether npm accepts it as the name of a package."""
     return _NAME.fullmatch(name) is not None
 
 
 def programs_of(manifest: Table) -> Programs:
-    """Of `bin`: those whose names and files can be ones, so many at most."""
+    """The valid programs of `bin`, up to a limit."""
     files: dict[str, str] = {}
     left_out: list[LeftOut] = []
     for name, file in _bins(manifest):
@@ -79,9 +79,9 @@ def programs_of(manifest: Table) -> Programs:
 
 
 def bundled(manifest: Table, folder: Path) -> Table:
-    """With a script of Bun for files of TypeScript that are run as they are, and are built by no script: Node.js runs what that makes.
+    """The manifest with a build script of Bun, if it starts files of TypeScript directly and has no build script.
 
-    Where a file of its `folder` starts it that Node.js runs already, only `start` and its programs may be ones of TypeScript. Blocks.
+    If Node.js can run a file of `folder` that starts it, only `start` and the programs are checked for TypeScript. Blocks.
     """
     scripts, bins = manifest.table("scripts"), dict(_bins(manifest))
     if any(name in scripts.values for name in _BUILDS if name != "prepare"):
@@ -100,7 +100,7 @@ def bundled(manifest: Table, folder: Path) -> Table:
 
 
 def build_script(manifest: Table, source: Path) -> str:
-    """The script that makes what the project says it consists of; none where that is there, and of nothing else. Blocks."""
+    """The script that makes the project's files; empty if they are there. Blocks."""
     scripts = manifest.table("scripts").values
     files = _files(manifest)
     if "build" in scripts and (not files or any(_MADE & set(PurePosixPath(file).parts[:1]) for file in files)):
@@ -109,22 +109,20 @@ def build_script(manifest: Table, source: Path) -> str:
 
 
 def uses_bun(manifest: Table, script: str) -> bool:
-    """Whether Bun runs that script, one before or after it, or one that it runs."""
+    """Whether Bun runs the script, its `pre` and `post` scripts, or one that it runs."""
     scripts = manifest.table("scripts")
-    told = scripts.text(script)
-    others = [
-        name for name in scripts.values if name in (f"pre{script}", f"post{script}") or re.search(rf"\brun {re.escape(name)}\b", told)
-    ]
-    return any(_BUN.search(scripts.text(name)) for name in (script, *others))
+    told, own = scripts.text(script), (script, f"pre{script}", f"post{script}")
+    names = (name for name in scripts.values if name in own or re.search(rf"\brun {re.escape(name)}\b", told))
+    return any(_BUN.search(scripts.text(name)) for name in names)
 
 
 def is_made(manifest: Table, source: Path) -> bool:
-    """Whether what it says it consists of is there. Blocks."""
+    """Whether the files that it names are there. Blocks."""
     return all(_is_there(source, file) for file in _files(manifest))
 
 
 def started_of(manifest: Table) -> tuple[str, ...]:
-    """The files that it says it is started as, the likeliest first."""
+    """The files that start it, the likeliest first."""
     scripts = manifest.table("scripts")
     told = [found[1] for name in _STARTS for found in _RUNS.finditer(scripts.text(name)[:_LONGEST])]
     files = [*told, *filter(None, [manifest.text("main")]), *_exported(manifest)]
@@ -132,7 +130,7 @@ def started_of(manifest: Table) -> tuple[str, ...]:
 
 
 def kept_of(manifest: Table, *, with_lock: bool) -> dict[str, object]:
-    """Without its scripts, which are for those who develop it."""
+    """The parts of the manifest that a tool keeps, without scripts."""
     names = (*_KEPT, *_LOCKED_TOO) if with_lock else _KEPT
     return {name: manifest.values[name] for name in names if name in manifest.values}
 
@@ -142,7 +140,7 @@ def _files(manifest: Table) -> list[str]:
 
 
 def _exported(manifest: Table) -> Iterator[str]:
-    """What importing the package means, where that is said plainly."""
+    """The file that an import of the package loads, if `exports` names it plainly."""
     found = manifest.values.get("exports")
     for _ in range(4):
         if isinstance(found, str):

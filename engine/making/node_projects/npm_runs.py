@@ -1,15 +1,15 @@
-"""Runs npm in the sandbox on the files of a repository: in a folder of its own, with the network of the package index alone."""
+"""Runs npm in the sandbox on the files of a repository, with access to the package index only."""
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from engine.making.boxes import boxed, index_of, run_with_index
 from engine.making.failures import HostUnready, LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
-from engine.making.node_projects.plain_files import require_plain
+from engine.making.node_projects.plain_files import require_plain, write_json
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
@@ -30,28 +30,28 @@ _ASK_S = 20.0
 _PLACE = re.compile(r"npm error (?:code|path|command|errno|syscall|A complete log|Lifecycle script)\b|npm error\s*$")
 """Lines of npm that say where it failed, not why."""
 _MARKS = re.compile(r"\x1b\[[0-9;]*m")
-"""Of a terminal."""
+"""Terminal colours."""
 _LOG = re.compile(r"^.*A complete log of this run can be found in:.*\n?", re.MULTILINE)
-"""A place of this machine, and the log is gone."""
+"""Names a path of this machine to a log that is gone."""
 
 _GONE = re.compile(
     r"404 Not Found - GET https?://[^\s]*?/((?:@[^/\s]+/)?[^/\s]+)/-/|No matching version found for ((?:@[^/\s]+/)?[^@\s]+)@"
     r"|404\s+'((?:@[^/\s]+/)?[^@\s]+)@"
 )
 _ELSEWHERE = re.compile(r"npm error 403 .* - GET (https?://\S+)")
-"""What lies at another host than the index."""
+"""A package at another host than the index."""
 
 _MOST_GONE = 5
 _SETTINGS = ".npmrc"
 BUN = "bun"
-"""The folder in `work` with the links by which scripts find it."""
+"""The folder in `work` with links to Bun for scripts."""
 
 _NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
 
 class NpmRuns:
-    """With the package index that environments are made from."""
+    """Uses the same package index as environments."""
 
     def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._executor, self._programs, self._installer = executor, programs, installer
@@ -65,10 +65,10 @@ class NpmRuns:
     async def take(
         self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True, bun: Program | None = None
     ) -> None:
-        """`npm` with these arguments in `folder`, which lies in `work`, the only place that it may write to. Scripts find `bun` and `bunx`.
+        """Runs `npm` with these arguments in `folder`, which is in `work`, the only writable folder. Scripts find `bun` and `bunx`.
 
-        Settings of npm that lie there count for nothing: they could name another index, or what is run. Raises LockFailed, which begins
-        with `what`; ScriptFailure (`UnavailableError`) where there is no Node.js here.
+        Removes the project's npm settings, which could name another index or a program. Raises LockFailed, whose message begins with
+        `what`; ScriptFailure (`UnavailableError`) if this host has no Node.js.
         """
         await asyncio.to_thread(_without_settings, work, folder)
         node = self._programs.require("Node.js", self._programs.node)
@@ -91,32 +91,29 @@ class NpmRuns:
             raise LockFailed(f"{what}: {why[:600]}", _LOG.sub("", told)[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
 
     async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
-        """What a manifest in `folder` says, without running any script; what had to be looked over. Raises LockFailed, ScriptFailure.
+        """Installs the manifest in `folder` without running scripts; returns notes on workarounds. Raises LockFailed, ScriptFailure.
 
-        `is_exact`: as its lock says, where it has one that still fits.
+        `is_exact`: by the project's lock, if it still fits.
         """
         if is_exact and await asyncio.to_thread((folder / _LOCK).is_file):
-            try:
+            with suppress(LockFailed):
                 await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
-            except LockFailed:
-                pass
-            else:
                 return ()
         notes: list[str] = []
         while True:
             try:
                 await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
             except LockFailed as failure:
-                note, more = await self._looked_over(failure, work, folder, len(notes), _ALL_THE_SAME in options)
+                note, more = await self._workaround(failure, work, folder, len(notes), _ALL_THE_SAME in options)
                 notes.append(note)
                 options = (*options, *more)
             else:
                 return tuple(notes)
 
-    async def _looked_over(
+    async def _workaround(
         self, failure: LockFailed, work: Path, folder: Path, already: int, is_lenient: bool
     ) -> tuple[str, tuple[str, ...]]:
-        """What can be done about a failure, in a sentence, and options for that. Raises the failure where that is nothing."""
+        """A note on the workaround for a failure, and options for it. Raises the failure if there is none."""
         told = f"{failure.message}{failure.told}"
         if _UNRESOLVED in told and not is_lenient:
             told = f"What it depends on does not fit together ({failure.message[:300]}), and was installed all the same: {_ALL_THE_SAME}"
@@ -129,24 +126,25 @@ class NpmRuns:
         raise failure
 
     async def node_version(self, work: Path) -> str:
-        """As `node --version` says it; empty where it says nothing. Raises ScriptFailure (`UnavailableError`)."""
+        """The output of `node --version`; empty if it fails. Raises ScriptFailure (`UnavailableError`)."""
         if not self._version:
             node = self._programs.require("Node.js", self._programs.node)
-            box = boxed(self._executor, "node", Path("/"), _LIMITS, node.mounts, {"PATH": "/usr/bin:/bin"})
+            box = boxed(self._executor, "node", Path("/"), _LIMITS, node.mounts, {})
             done = await self._executor.run(Order((str(node.file), "--version"), box, _ASK_S, work.with_name(f"{work.name}-log")))
             self._version = done.stdout.decode(errors="replace").strip()[:40] if done.code == 0 else ""
         return self._version
 
 
 def _why(told: str) -> str:
-    """The first line of an error, and the next where that one leads on to it."""
+    """The first line of an error, and the next if it ends with a colon."""
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     at = next((at for at, line in enumerate(lines) if "error" in line.lower() and not _PLACE.match(line)), 0)
-    return " ".join(lines[at : at + 2] if lines[at : at + 1] and lines[at].endswith(":") else lines[at : at + 1])
+    first, *more = lines[at : at + 2] or [""]
+    return " ".join([first, *more]) if first.endswith(":") else first
 
 
 def _without_settings(work: Path, folder: Path) -> None:
-    """In each folder that npm may take for the project. Raises LockFailed."""
+    """Removes npm's settings from each folder that npm may take for the project. Raises LockFailed."""
     require_plain(work, folder)
     for place in (folder, *folder.parents):
         try:
@@ -158,7 +156,7 @@ def _without_settings(work: Path, folder: Path) -> None:
 
 
 def _needing(work: Path, folder: Path, address: str) -> str:
-    """The package that depends on what lies at an address, by the lock of the project; empty where that does not say. Raises LockFailed."""
+    """The package that depends on this address, by the project's lock; empty if the lock does not say. Raises LockFailed."""
     require_plain(work, folder)
     try:
         packages = manifest_at(folder / _LOCK).table("packages")
@@ -169,7 +167,7 @@ def _needing(work: Path, folder: Path, address: str) -> str:
 
 
 def _without(work: Path, folder: Path, name: str) -> bool:
-    """Takes a package out of what a project is developed with, and its lock away; False where it is none of these. Raises LockFailed."""
+    """Removes a development dependency from the manifest, and the lock. False if the project has no such dependency. Raises LockFailed."""
     require_plain(work, folder)
     try:
         manifest = manifest_at(folder / MANIFEST)
@@ -177,10 +175,8 @@ def _without(work: Path, folder: Path, name: str) -> bool:
         if name not in developed:
             return False
         (folder / _LOCK).unlink(missing_ok=True)
-        (folder / MANIFEST).unlink()
         left = {one: spec for one, spec in developed.items() if one != name}
-        (folder / MANIFEST).write_text(json.dumps({**manifest.values, _DEVELOPED: left}))
-        (folder / MANIFEST).chmod(0o666)
+        write_json(folder / MANIFEST, {**manifest.values, _DEVELOPED: left})
     except (NotWanted, OSError) as error:
         raise LockFailed(f"The project's {MANIFEST} cannot be written: {error}") from error
     return True
@@ -189,7 +185,6 @@ def _without(work: Path, folder: Path, name: str) -> bool:
 def _variables(work: Path, node: Program) -> dict[str, str]:
     return {
         "PATH": f"{node.file.parent}:/usr/bin:/bin",
-        "LANG": "C.UTF-8",
         "HOME": str(work),
         "TMPDIR": str(work),
         "CI": "true",

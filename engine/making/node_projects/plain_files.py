@@ -1,7 +1,9 @@
-"""Reads and writes what a build may have had in its hands: it may have put links, pipes and much else in the place of files."""
+"""Reads and writes files that a build may have replaced by links, pipes or other things."""
 
+import json
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from engine.making.failures import LockFailed, NotWanted
@@ -11,7 +13,7 @@ _FOR_ALL = 0o777
 
 
 def require_plain(work: Path, folder: Path) -> None:
-    """Each folder on the way from `work` to there is one, and no link. While no program of the task runs. Raises LockFailed. Blocks."""
+    """Raises LockFailed if a folder on the way from `work` is a link or no folder. Call it while no program of the task runs. Blocks."""
     inside = folder.relative_to(work)
     for at in (work, *(work.joinpath(*inside.parts[: depth + 1]) for depth in range(len(inside.parts)))):
         try:
@@ -26,7 +28,7 @@ def require_plain(work: Path, folder: Path) -> None:
 
 
 def new_folder(work: Path, name: str) -> Path:
-    """Below `work`, where there is none yet; writable by all users. Raises LockFailed. Blocks."""
+    """Makes a folder in `work` that all users can write to. Raises LockFailed if the name is taken. Blocks."""
     require_plain(work, work)
     try:
         (work / name).mkdir()
@@ -37,7 +39,7 @@ def new_folder(work: Path, name: str) -> Path:
 
 
 def opened(path: Path) -> int:
-    """A descriptor of a regular file, for reading; what is no file is not waited for. Raises OSError, NotWanted. Blocks."""
+    """A descriptor to read a regular file. Follows no link, waits for no pipe. Raises OSError, NotWanted. Blocks."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     if stat.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
@@ -46,13 +48,24 @@ def opened(path: Path) -> int:
 
 
 def text_of(path: Path) -> str:
-    """Raises NotWanted for what is no file, or is too large. Blocks."""
+    """Raises NotWanted if the path is no file, or the file is too large. Blocks."""
     try:
-        descriptor = opened(path)
+        content = content_of(path)
     except OSError as error:
         raise NotWanted(f"There is no {path.name} that can be read.") from error
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise NotWanted(f"{path.name} is larger than {MOST_BYTES} bytes.")
     return content.decode(errors="replace")
+
+
+def content_of(path: Path) -> bytes:
+    """At most `MOST_BYTES` + 1 bytes. Raises OSError, NotWanted. Blocks."""
+    with os.fdopen(opened(path), "rb") as file:
+        return file.read(MOST_BYTES + 1)
+
+
+def write_json(path: Path, value: Mapping[str, object]) -> None:
+    """Replaces a file, which all users can write to. Raises OSError. Blocks."""
+    path.unlink(missing_ok=True)
+    path.write_text(json.dumps(value))
+    path.chmod(0o666)

@@ -1,9 +1,10 @@
-"""Brings a Node.js project to what its author publishes: built, packed, its versions locked, what it depends on installed."""
+"""Prepares a Node.js project as its author publishes it: builds and packs it, locks and installs its dependencies."""
 
 import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import eq, ge, le, lt
 from pathlib import Path, PurePosixPath
 
 from engine.disk.leftovers import discard
@@ -24,23 +25,24 @@ from engine.runtimes.folders import entries
 from toolagent.contracts.sources import ScriptLanguage
 
 PACKAGE = "package"
-"""The folder beside our launcher with what is published."""
+"""The folder beside our launcher with the published files."""
 
 _PACKED = "packed"
 _MOST_RUNS = 4
-"""As long as so many runs of npm may take, all that is done for a project may take together."""
+"""All work for a project may take as long as so many runs of npm."""
 _NO_SCRIPTS = "--ignore-scripts"
 _ENDINGS = ("", ".js", ".cjs", ".mjs", "/index.js")
 
 _COMPARATOR = re.compile(r"(>=|<=|>|<|=|\^|~)?\s*v?(\d{1,4})(?:\.(?:\d{1,6}|x|\*))*")
+_SIGNS = {">=": ge, ">": ge, "<": lt, "<=": le}
 _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
 class NodePrepared:
-    """`programs` are its files by name, as seen from `into`; `starts` those that it may be started as, the likeliest first.
+    """`programs` are files by name, relative to `into`; `starts` are files that may start it, the likeliest first.
 
-    `left_out` are programs that are none here, with why; `notes` say what did not fit, and what was chosen instead.
+    `left_out` are programs that cannot be tools; `notes` tell what did not fit, and the replacement.
     """
 
     programs: Mapping[str, str]
@@ -58,7 +60,7 @@ class NodeProjects:
         self._locks = NodeLocks(runs, environments)
 
     async def prepare(self, project: str, job: Job, *, is_whole: bool = False) -> NodePrepared:
-        """`project` is a folder of the repository. What is published of it, or with `is_whole` all of it, goes to the place's folder.
+        """`project` is a folder of the repository. Its published files, or with `is_whole` all files, go to the place's folder.
 
         Raises BuildFailed, ScriptFailure (`UnavailableError`).
         """
@@ -94,7 +96,7 @@ class NodeProjects:
         return await asyncio.to_thread(_prepared, into, layout, environment, (*notes, *told))
 
     async def _built(self, work: Path, source: Path, layout: Layout, job: Job) -> Sequence[str]:
-        """By its own script and those of what it depends on, with what they need for that; what was noted."""
+        """Runs the build scripts of the project and of the packages it depends on; returns notes."""
         packages, progress = (*layout.siblings, layout.project), job.progress
         scripts = [
             (one, script) for one in packages if (script := await asyncio.to_thread(build_script, one.manifest, source / one.folder))
@@ -118,7 +120,7 @@ class NodeProjects:
         return notes
 
     async def _bun(self, work: Path, job: Job) -> Program:
-        """Before anything of the project has run. Raises LockFailed, ScriptFailure."""
+        """Links Bun for scripts. Call it before anything of the project runs. Raises LockFailed, ScriptFailure."""
         programs = await self._environments.provide(ScriptLanguage.BUN, job.about.tool_name, job.progress)
         bun = programs.require("Bun", programs.bun)
         folder = await asyncio.to_thread(new_folder, work, BUN)
@@ -127,7 +129,7 @@ class NodeProjects:
         return bun
 
     async def _packed(self, work: Path, source: Path, layout: Layout, packages: Sequence[Package]) -> Path:
-        """A folder with the archives of the project and of what of the repository it runs with."""
+        """A folder with the archives of these packages."""
         packed = await asyncio.to_thread(new_folder, work, _PACKED)
         require_own_archives(packages)
         if packages:
@@ -140,7 +142,7 @@ class NodeProjects:
 
 
 def require_own_archives(packages: Sequence[Package]) -> None:
-    """npm calls the archives of `@a/b` and `a-b` alike, and the second would take the place of the first. Raises NotWanted."""
+    """Raises NotWanted if two packages have the same archive: npm gives `@a/b` and `a-b` the same name."""
     by_archive: dict[str, str] = {}
     for package in packages:
         other = by_archive.setdefault(package.archive, package.name)
@@ -179,14 +181,14 @@ def _prepared(into: Path, layout: Layout, environment: Environment, notes: tuple
 
 
 def _file(into: Path, name: str) -> str:
-    """As Node.js finds it; empty where there is none."""
+    """The file as Node.js finds it; empty if there is none."""
     return next((f"{PACKAGE}/{name}{ending}" for ending in _ENDINGS if (into / PACKAGE / f"{name}{ending}").is_file()), "")
 
 
 def engines_note(manifest: Table, version: str) -> tuple[str, ...]:
-    """Says that a project is not meant for the Node.js of this machine, as far as its `engines` can be understood without npm.
+    """A note if `engines` excludes the Node.js of this machine, as far as it can be read without npm; else nothing.
 
-    Nothing where it is, or says nothing of it. `version` is as `node --version` says it.
+    `version` is the output of `node --version`.
     """
     wanted = manifest.table("engines").text("node")[:_LONGEST]
     major = re.match(r"v?(\d+)", version)
@@ -196,17 +198,5 @@ def engines_note(manifest: Table, version: str) -> tuple[str, ...]:
 
 
 def _fits(alternative: str, major: int) -> bool:
-    """By its first number alone; what cannot be read fits."""
-    return all(_holds(sign, int(number), major) for sign, number in _COMPARATOR.findall(alternative))
-
-
-def _holds(sign: str, number: int, major: int) -> bool:
-    match sign:
-        case ">=" | ">":
-            return major >= number
-        case "<":
-            return major < number
-        case "<=":
-            return major <= number
-        case _:
-            return major == number
+    """Compares major versions only; what cannot be read fits."""
+    return all(_SIGNS.get(sign, eq)(major, int(number)) for sign, number in _COMPARATOR.findall(alternative))

@@ -1,4 +1,4 @@
-"""Unpacks what `npm pack` made: plain files alone, counted before they are written."""
+"""Unpacks archives of `npm pack`: only plain files, counted before they are written."""
 
 import gzip
 import os
@@ -15,11 +15,11 @@ from engine.making.repositories.packaging import Room
 _MIB = 1024 * 1024
 _DEEPEST = 100
 _FOR_HEADERS = 2048
-"""Bytes that an archive may have for each file, besides what is in it."""
+"""Bytes that an archive may have for each file besides its content."""
 _NOT_RUN = (".js.map", ".mjs.map", ".cjs.map", ".css.map")
-"""For debuggers; they are often larger than all the rest."""
+"""Files for debuggers, often larger than all others."""
 _AS_MUCH = 4
-"""Times the room may come out of an archive, with what is not kept."""
+"""An archive may unpack to so many times the room, including files that are not kept."""
 _CHUNK = 64 * 1024
 _LONGEST_HEADER = 64 * 1024
 _HEADERS = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
@@ -27,11 +27,11 @@ _BROKEN = (EOFError, zlib.error, tarfile.TarError, ValueError, RecursionError, O
 
 
 class _TooMuch(Exception):
-    """More comes out of it than there is room for."""
+    """The content exceeds the room."""
 
 
 def unpacked(archive: Path, into: Path, room: Room) -> None:
-    """Makes the folder `into` of the files of an archive, which is whatever a build has left there. Raises LockFailed. Blocks."""
+    """Unpacks an untrusted archive to the new folder `into`. Raises LockFailed. Blocks."""
     try:
         with os.fdopen(opened(archive), "rb") as file:
             _require_small(os.fstat(file.fileno()).st_size, room)
@@ -40,11 +40,11 @@ def unpacked(archive: Path, into: Path, room: Room) -> None:
             _require_small_headers(_Bounded(gzip.GzipFile(fileobj=file), most))
             file.seek(0)
             bounded = _Bounded(gzip.GzipFile(fileobj=file), most)
-            # As a stream: nothing is looked for at its end, or twice.
+            # As a stream, so that nothing is read twice.
             with tarfile.open(fileobj=cast("IO[bytes]", bounded), mode="r|") as tar:
                 for member, path in _fitting(tar, room):
                     _written(tar, member, into / path)
-            # To its end, where its sum is.
+            # To its end, where the checksum is.
             while bounded.read(_CHUNK):
                 pass
     except _TooMuch as error:
@@ -62,7 +62,7 @@ def _require_small(size: int, room: Room) -> None:
 
 
 def _require_small_headers(archive: "_Bounded") -> None:
-    """What `tarfile` reads as a whole before it says what it is: long names, and the maps of sparse files. Raises _TooMuch, TarError."""
+    """Refuses long names and maps of sparse files, which `tarfile` would read into memory as a whole. Raises _TooMuch, TarError."""
     while (block := archive.read(tarfile.BLOCKSIZE)).strip(b"\0"):
         told = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         left = -(-told.size // tarfile.BLOCKSIZE) * tarfile.BLOCKSIZE
@@ -79,7 +79,7 @@ def _require_small_headers(archive: "_Bounded") -> None:
 
 
 class _Bounded:
-    """Of a packed file so much and no more is unpacked."""
+    """Unpacks at most so many bytes."""
 
     def __init__(self, file: gzip.GzipFile, most: int) -> None:
         self._file, self._left = file, most
@@ -93,7 +93,7 @@ class _Bounded:
 
 
 def _fitting(tar: tarfile.TarFile, room: Room) -> Iterator[tuple[tarfile.TarInfo, PurePosixPath]]:
-    """The files, and where they go. npm puts all of them into one folder, and packs neither links nor devices."""
+    """The files and their targets. npm puts all files into one folder, and packs no links or devices."""
     size = count = 0
     for member in tar:
         path = PurePosixPath(*PurePosixPath(member.name).parts[1:])

@@ -1,16 +1,17 @@
-"""Which packages of a repository belong together: the workspace of a project, and those of it that the project depends on."""
+"""Finds the workspace of a project, and the packages of the repository that the project depends on."""
 
 import fnmatch
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path, PurePosixPath
+from posixpath import normpath
 
 import yaml
 
 from engine.making.failures import NotWanted
 from engine.making.node_projects.manifests import DEPENDENCIES, MANIFEST, bundled, is_name, manifest_at, named
-from engine.making.node_projects.plain_files import text_of
+from engine.making.node_projects.plain_files import text_of, write_json
 from engine.making.python_sources.projects import Table
 from engine.runtimes.folders import entries
 
@@ -25,11 +26,11 @@ _LINKS = ("file:", "link:", "portal:")
 
 
 _ODD = (ValueError, LookupError, AttributeError, TypeError, RecursionError)
-"""What PyYAML raises besides for values that are not what their tags say."""
+"""Other errors of PyYAML for values that do not match their tags."""
 
 
 class _Plain(yaml.SafeLoader):
-    """Without aliases: those of a few hundred bytes may stand for any number of values."""
+    """Refuses aliases, because a few hundred bytes of them can stand for any number of values."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -39,7 +40,7 @@ class _Plain(yaml.SafeLoader):
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """`folder` is in the repository; what its manifest depends on can be read by npm."""
+    """`folder` is in the repository."""
 
     folder: PurePosixPath
     manifest: Table
@@ -50,15 +51,15 @@ class Package:
 
     @property
     def archive(self) -> str:
-        """What `npm pack` calls it."""
+        """The file name that `npm pack` gives."""
         return f"{self.name.removeprefix('@').replace('/', '-')}-{self.manifest.text('version')}.tgz"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`root` is the folder in which npm installs for the project. `siblings`: what it depends on of the repository, each before its users.
+    """`root` is the folder in which npm installs for the project. `siblings` are packages of the repository that it depends on, in order.
 
-    `installed` are those of them that are there when it runs.
+    `installed` are those of them that it needs at run time.
     """
 
     root: PurePosixPath
@@ -68,7 +69,7 @@ class Layout:
 
 
 def laid_out(source: Path, folder: PurePosixPath) -> Layout:
-    """Reads a copy of a repository, and writes its manifests anew, so that npm can do with what pnpm and yarn understand.
+    """Rewrites the manifests in a copy of the repository, so that npm understands what was written for pnpm and yarn.
 
     Raises NotWanted, OSError. Blocks.
     """
@@ -79,45 +80,34 @@ def laid_out(source: Path, folder: PurePosixPath) -> Layout:
     known = {one.name: one for one in (*members, *linked) if one.folder != folder}
     siblings = _needed(own, known, DEPENDENCIES)
     at_run = {one.name for one in _needed(own, known, DEPENDENCIES[:3])}
-    packages = [_readable(one, catalogs, source) for one in (*siblings, own)]
-    for package in packages:
-        _write(source / package.folder / MANIFEST, package.manifest)
-    # Those alone that are needed: what else is in the workspace may need what is not to be had here.
+    packages = [_written(one, catalogs, source) for one in (*siblings, own)]
+    # Only the needed packages, because others may need something that is not available here.
     needed = [one.folder.relative_to(root).as_posix() for one in packages if one.folder != root and one.folder.is_relative_to(root)]
     if patterns and root != folder:
         above = _manifest_or_none(source / root / MANIFEST) or Table()
-        whole = Table({**named(above, root).values, "workspaces": needed})
-        _write(source / root / MANIFEST, _readable(Package(root, whole), catalogs, source).manifest)
+        _written(Package(root, Table({**named(above, root).values, "workspaces": needed})), catalogs, source)
     elif patterns:
-        # Its own scripts may build all of them.
-        every = [_readable(one, catalogs, source) for one in members if one.name not in {package.name for package in packages}]
-        for package in every:
-            _write(source / package.folder / MANIFEST, package.manifest)
-        project = packages[-1]
+        # The project's own scripts may build all members.
+        names = {package.name for package in packages}
+        for one in members:
+            if one.name not in names:
+                _written(one, catalogs, source)
         told = {"workspaces": [one.folder.relative_to(root).as_posix() for one in members]}
-        packages[-1] = Package(project.folder, Table({**project.manifest.values, **told}))
-        _write(source / folder / MANIFEST, packages[-1].manifest)
+        packages[-1] = Package(folder, Table({**packages[-1].manifest.values, **told}))
+        write_json(source / folder / MANIFEST, packages[-1].manifest.values)
     *first, last = packages
     return Layout(root if patterns else folder, last, tuple(first), tuple(one for one in first if one.name in at_run))
 
 
 def _workspace(source: Path, folder: PurePosixPath) -> tuple[PurePosixPath, Sequence[str], Table]:
-    """The nearest folder above whose workspace the project is in, its patterns, and the versions that pnpm keeps there."""
+    """The root of the project's workspace, its patterns, and the versions of pnpm's catalogs by name."""
     for at in (folder, *folder.parents):
-        pnpm = _pnpm(source / at / _PNPM)
-        found = _patterns(_manifest_or_none(source / at / MANIFEST) or Table()) or pnpm.texts("packages")
+        pnpm, manifest = _pnpm(source / at / _PNPM), _manifest_or_none(source / at / MANIFEST) or Table()
+        found = manifest.texts("workspaces") or manifest.table("workspaces").texts("packages") or pnpm.texts("packages")
         patterns = [one.removeprefix("./").rstrip("/") for one in found[:_MOST_PATTERNS] if len(one) <= _LONGEST]
         if patterns and (at == folder or _is_member(folder.relative_to(at), patterns)):
-            catalogs = {
-                "": pnpm.table("catalog").values,
-                **{name: pnpm.table("catalogs").table(name).values for name in pnpm.table("catalogs").values},
-            }
-            return at, patterns, Table.of(catalogs)
+            return at, patterns, Table({**pnpm.table("catalogs").values, "": pnpm.table("catalog").values})
     return folder, (), Table()
-
-
-def _patterns(manifest: Table) -> tuple[str, ...]:
-    return manifest.texts("workspaces") or manifest.table("workspaces").texts("packages")
 
 
 def _pnpm(path: Path) -> Table:
@@ -135,7 +125,7 @@ def _is_member(folder: PurePosixPath, patterns: Sequence[str]) -> bool:
 
 
 def _matches(folder: PurePosixPath, pattern: str) -> bool:
-    """Each part by itself, but that `**` stands for any number of them."""
+    """Compares part by part; `**` matches any number of parts."""
     parts, wanted = folder.parts, PurePosixPath(pattern).parts
     if "**" in wanted:
         before = wanted[: wanted.index("**")]
@@ -149,9 +139,9 @@ def _members(source: Path, root: PurePosixPath, patterns: Sequence[str]) -> tupl
 
 
 def _all(source: Path) -> Iterator[Package]:
-    """Of the repository. So many are read, and no more."""
+    """The packages of the repository, up to a limit."""
     found = (Path(entry.path) for entry in entries(source) if entry.name == MANIFEST and entry.is_file(follow_symlinks=False))
-    for _, path in zip(range(_MOST_PACKAGES), found, strict=False):
+    for path in islice(found, _MOST_PACKAGES):
         folder = PurePosixPath(path.parent.relative_to(source).as_posix())
         if (manifest := _manifest_or_none(path)) is not None:
             yield Package(folder, named(manifest, folder))
@@ -169,41 +159,30 @@ def _has_links(manifest: Table) -> bool:
 
 
 def _linked(package: Package, by_folder: Mapping[PurePosixPath, Package]) -> Iterator[Package]:
-    """What it names by a folder, by the name that it has there."""
+    """Packages that it names by their folders, under its own names for them."""
     for name, spec in _specs(package.manifest, DEPENDENCIES):
         if spec.startswith(_LINKS) and is_name(name):
-            target = by_folder.get(_joined(package.folder, spec.partition(":")[2]))
-            if target is not None:
+            # A path that leads out of the repository begins at its top.
+            path = normpath(f"/{package.folder / spec.partition(':')[2]}").lstrip("/")
+            if target := by_folder.get(PurePosixPath(path)):
                 yield Package(target.folder, Table({**target.manifest.values, "name": name}))
 
 
-def _joined(folder: PurePosixPath, relative: str) -> PurePosixPath:
-    parts = [*folder.parts]
-    for part in PurePosixPath(relative).parts:
-        if part == "..":
-            parts = parts[:-1]
-        else:
-            parts.append(part)
-    return PurePosixPath(*parts)
-
-
 def _needed(package: Package, known: Mapping[str, Package], kinds: Sequence[str]) -> list[Package]:
-    """What it depends on of these, each after what itself depends on."""
+    """The known packages that it depends on, each after its own dependencies."""
     order: list[Package] = []
     seen: set[str] = {package.name}
-    waiting: list[tuple[Package, Iterator[str]]] = [(package, iter([name for name, _ in _specs(package.manifest, kinds)]))]
+    waiting = [(package, _specs(package.manifest, kinds))]
     while waiting:
-        current, names = waiting[-1]
-        name = next((one for one in names if one in known and one not in seen), None)
+        current, specs = waiting[-1]
+        name = next((one for one, _ in specs if one in known and one not in seen), None)
         if name is not None and len(seen) <= _MOST_SIBLINGS:
             seen.add(name)
-            found = known[name]
-            waiting.append((found, iter([one for one, _ in _specs(found.manifest, kinds)])))
-            continue
-        waiting.pop()
-        if current is not package:
+            waiting.append((known[name], _specs(known[name].manifest, kinds)))
+        else:
             order.append(current)
-    return order
+            waiting.pop()
+    return order[:-1]
 
 
 def _specs(manifest: Table, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -213,14 +192,15 @@ def _specs(manifest: Table, kinds: Sequence[str]) -> Iterator[tuple[str, str]]:
                 yield name, spec
 
 
-def _readable(package: Package, catalogs: Table, source: Path) -> Package:
-    """What only pnpm and yarn understand, as npm does; and what is built is packed, also where git ignores it."""
+def _written(package: Package, catalogs: Table, source: Path) -> Package:
+    """Rewrites the manifest for npm. Built files are packed, also if git ignores them. Call it before anything runs in the copy."""
     values = dict(package.manifest.values)
     if "files" not in values and not (source / package.folder / ".npmignore").is_file():
         values["files"] = ["*"]
     for kind in DEPENDENCIES:
         if specs := package.manifest.table(kind).values:
             values[kind] = {name: _spec(name, spec, catalogs) for name, spec in specs.items()}
+    write_json(source / package.folder / MANIFEST, values)
     return Package(package.folder, Table(values))
 
 
@@ -232,10 +212,3 @@ def _spec(name: str, spec: object, catalogs: Table) -> object:
     if spec.startswith(_CATALOG):
         return catalogs.table(spec.removeprefix(_CATALOG).replace("default", "")).text(name) or "*"
     return f"file:{spec.partition(':')[2]}" if spec.startswith(_LINKS) else spec
-
-
-def _write(path: Path, manifest: Table) -> None:
-    """In the copy, before anything has run there: none of its folders is a link."""
-    path.unlink(missing_ok=True)
-    path.write_text(json.dumps(manifest.values))
-    path.chmod(0o666)

@@ -4,7 +4,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from engine.making.openapi.documents.document import OpenApiDocument, Part, part
+from engine.making.json_values import Part, part
+from engine.making.openapi.documents.document import OpenApiDocument
 from toolagent.contracts.sources import BodyEncoding, HttpMethod
 
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
@@ -13,10 +14,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class OperationBody:
-    """`schema` is as the document has it; None: there is none, or nothing is said of it. `media_type` is that of octets.
-
-    `encodings` are what a form says of its fields.
-    """
+    """`schema` is the document's; None if there is none. `media_type` is for octets, `encodings` describe fields of a form."""
 
     schema: JsonValue = None
     required: bool = False
@@ -29,7 +27,7 @@ NO_BODY = OperationBody(encoding="none")
 
 
 def body_of(document: OpenApiDocument, method: HttpMethod, described: Part) -> OperationBody | str:
-    """JSON before forms, forms before files. Of a body that is needed and not sent: why."""
+    """Prefers JSON to forms, and forms to files. If a required body cannot be sent, the reason."""
     if "requestBody" not in described:
         return NO_BODY
     found = document.resolved(described["requestBody"])
@@ -42,19 +40,18 @@ def body_of(document: OpenApiDocument, method: HttpMethod, described: Part) -> O
     form = _form(document, content, required)
     if form is not None:
         return replace(form, required=required or _needs_fields(document, found, form.schema))
-    kind = next((kind for kind in content if _is_type(kind)), None)
-    if kind is not None:
-        return OperationBody({"type": "string", "format": "binary"}, required, "octets", kind.partition(";")[0].strip().lower())
+    if kind := next(filter(_is_type, content), None):
+        return OperationBody({"type": "string", "format": "binary"}, required, "octets", plain_type(kind))
     return f"It takes a body of {_kinds(content)} only, which is not sent." if required and content else NO_BODY
 
 
 def _needs_fields(document: OpenApiDocument, body: Part, schema: JsonValue) -> bool:
-    """Documents that do not say whether a body is needed mean that it is, where one without these fields would be refused."""
+    """Whether a body with required fields counts as required because the document does not say it."""
     return "required" not in body and bool(document.resolved(schema).get("required"))
 
 
 def no_body_in(document: OpenApiDocument, described: Part, body: OperationBody) -> str:
-    """What of an optional body is not sent; empty where all of it is."""
+    """Tells that an optional body is not sent; empty if it is."""
     if body is not NO_BODY or "requestBody" not in described:
         return ""
     content = part(document.resolved(described["requestBody"]).get("content"))
@@ -62,9 +59,9 @@ def no_body_in(document: OpenApiDocument, described: Part, body: OperationBody) 
 
 
 def json_schema(content: Part) -> JsonValue:
-    """The schema of the JSON among the media types; None where there is no JSON."""
+    """The schema of the JSON among the media types; None if there is no JSON."""
     for kind, media in content.items():
-        name = kind.partition(";")[0].strip().lower()
+        name = plain_type(kind)
         if name in ("application/json", "*/*", "application/*") or name.endswith("+json"):
             schema = part(media).get("schema")
             return {} if schema is None else schema
@@ -72,25 +69,23 @@ def json_schema(content: Part) -> JsonValue:
 
 
 def _form(document: OpenApiDocument, content: Part, required: bool) -> OperationBody | None:
-    """Parts only where a field is a file, or there is no other form."""
-    there = {kind.partition(";")[0].strip().lower(): part(media) for kind, media in content.items()}
-    forms = [there[kind] for kind in (_FORM, _MULTIPART) if kind in there]
-    if not forms:
+    """Multipart only if a field is a file, or there is no other form."""
+    there = {plain_type(kind): part(media) for kind, media in content.items()}
+    form, parts = there.get(_FORM), there.get(_MULTIPART)
+    fields: Part = part(document.resolved(parts.get("schema")).get("properties")) if parts is not None else {}
+    if parts is not None and (form is None or any(is_file(document, one) for one in fields.values())):
+        encoding: BodyEncoding = "multipart"
+        media = parts
+    elif form is not None:
+        encoding, media = "form", form
+    else:
         return None
-    has_file = _MULTIPART in there and _has_file(document, there[_MULTIPART].get("schema"))
-    encoding: BodyEncoding = "multipart" if _FORM not in there or has_file else "form"
-    media = there[_MULTIPART if encoding == "multipart" else _FORM]
     schema = media.get("schema")
     return OperationBody({"type": "object"} if schema is None else schema, required, encoding, encodings=part(media.get("encoding")))
 
 
-def _has_file(document: OpenApiDocument, schema: JsonValue) -> bool:
-    properties = part(document.resolved(schema).get("properties"))
-    return any(is_file(document, one) for one in properties.values())
-
-
 def is_file(document: OpenApiDocument, schema: JsonValue) -> bool:
-    """Whether it says that a value is the content of a file, or a list of those."""
+    """Whether a value is the content of a file, or a list of such contents."""
     whole = document.resolved(schema)
     if whole.get("type") == "array":
         whole = document.resolved(whole.get("items"))
@@ -99,10 +94,15 @@ def is_file(document: OpenApiDocument, schema: JsonValue) -> bool:
 
 
 def _is_type(kind: str) -> bool:
-    """A whole media type, which can be sent as the type of a file."""
-    name = kind.partition(";")[0].strip()
+    """Whether this is a complete media type, which a file can be sent as."""
+    name = plain_type(kind)
     place, slash, rest = name.partition("/")
     return bool(slash and place and rest) and "*" not in name and all(one.isalnum() or one in "./+-_" for one in name)
+
+
+def plain_type(kind: str) -> str:
+    """The media type in lower case, without parameters."""
+    return kind.partition(";")[0].strip().lower()
 
 
 def _kinds(content: Part) -> str:

@@ -1,4 +1,4 @@
-"""What an operation of an OpenAPI document wants to be shown before it answers."""
+"""The credential that an operation of an OpenAPI document requires."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -6,15 +6,16 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from engine.making.openapi.documents.document import OpenApiDocument, Part, part
+from engine.making.json_values import Part, items, part, texts
+from engine.making.openapi.documents.document import OpenApiDocument
 from engine.making.openapi.documents.servers import is_private
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """A secret: in the header, query or cookie of this name, behind a word (`Bearer`) if there is one. `is_known`: it can be sent.
+    """A secret in the header, query or cookie `name`, after `word` (such as `Bearer`). `is_known`: the service can send it.
 
-    `kind` is as in a RemoteSource; `token_url` and `scopes` are those of client credentials. `scheme` is what the document calls it.
+    `kind` is as in a RemoteSource; `token_url` and `scopes` belong to client credentials. `scheme` is the document's name for it.
     """
 
     place: Literal["header", "query", "cookie"] = "header"
@@ -28,12 +29,11 @@ class Credential:
 
 
 def credential_of(document: OpenApiDocument, operation: Part) -> Credential | None:
-    """None where none is needed. Of several that would do, the first that can be sent."""
-    wanted = operation["security"] if "security" in operation else document.root.get("security")
-    choices = [part(one) for one in wanted] if isinstance(wanted, list) else []
-    if not choices or any(not choice for choice in choices):
+    """None if none is needed. Of several alternatives, the first that can be sent."""
+    choices = [part(one) for one in items(operation["security"] if "security" in operation else document.root.get("security"))]
+    if not choices or not all(choices):
         return None
-    # Several at once are more than one secret.
+    # A choice of several schemes needs more than one secret.
     single = [next(iter(choice.items())) for choice in choices if len(choice) == 1]
     known = [replace(found, scheme=named) for named, scopes in single for found in _sent(document, named, scopes)]
     return known[0] if known else Credential(is_known=False)
@@ -43,7 +43,7 @@ def _sent(document: OpenApiDocument, named: str, scopes: JsonValue) -> Iterator[
     scheme = document.resolved(part(part(document.root.get("components")).get("securitySchemes")).get(named))
     name, kind = scheme.get("name"), str(scheme.get("type"))
     match kind, scheme.get("in"), str(scheme.get("scheme", "")).lower():
-        case "http", _, "bearer":
+        case ("http", _, "bearer") | ("openIdConnect", _, _):
             yield Credential(word="Bearer")
         case "http", _, "basic":
             yield Credential(kind="basic")
@@ -51,16 +51,13 @@ def _sent(document: OpenApiDocument, named: str, scopes: JsonValue) -> Iterator[
             yield Credential(place, name)
         case "oauth2", _, _:
             yield _of_oauth(part(scheme.get("flows")), scopes)
-        case "openIdConnect", _, _:
-            yield Credential(word="Bearer")
         case _:
             return
 
 
 def _of_oauth(flows: Part, scopes: JsonValue) -> Credential:
-    """A token that was obtained elsewhere, where clients are given none."""
+    """Client credentials, else a token that was obtained elsewhere."""
     url = part(flows.get("clientCredentials")).get("tokenUrl")
     if not isinstance(url, str) or not is_private(url):
         return Credential(word="Bearer")
-    wanted = tuple(one for one in scopes if isinstance(one, str)) if isinstance(scopes, list) else ()
-    return Credential(word="Bearer", kind="client_credentials", token_url=url, scopes=wanted)
+    return Credential(word="Bearer", kind="client_credentials", token_url=url, scopes=tuple(texts(items(scopes))))

@@ -1,4 +1,4 @@
-"""What an inspection says of an OpenAPI document."""
+"""Findings about OpenAPI documents."""
 
 from pathlib import Path
 
@@ -34,14 +34,14 @@ def refused_document(path: str, why: str) -> Finding:
 
 
 def unread_document(path: str) -> Finding:
-    """One that is not read where the others are: it is large, or in several files."""
+    """A large document, or one in several files, which is read later."""
     return Finding(kind=FindingKind.OPENAPI, path=path, summary="An OpenAPI document.", details={"unread": True})
 
 
 async def read_documents(inspection: Inspection, repository: Path, reader: DocumentReader) -> Inspection:
-    """The same with its large documents read, in the sandbox."""
+    """Replaces the findings of unread documents; large documents are read in the sandbox."""
     findings = [await _read(one, repository, reader) if "unread" in one.details else one for one in inspection.findings]
-    # What cannot be used comes after what can.
+    # Documents that cannot be used come last.
     findings.sort(key=lambda one: one.kind is FindingKind.OPENAPI and "refused" in one.details)
     return inspection.model_copy(update={"findings": tuple(findings)})
 
@@ -54,7 +54,7 @@ async def _read(finding: Finding, repository: Path, reader: DocumentReader) -> F
 
 
 def _without_tools(read: ReadOperations) -> str:
-    """Why none of its operations can be a tool; empty where one can."""
+    """Why no operation can be a tool; empty if one can."""
     if read.operations:
         return ""
     if not read.left_out:

@@ -1,4 +1,4 @@
-"""What the tools of several operations are called: unique, fit for an id, and the same whenever the document is."""
+"""Names for the tools of operations: unique, fit for an id, and stable for the same document."""
 
 import hashlib
 import re
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.making.openapi.operations import Operation
 
 _NOT_A_WORD = re.compile(r"\W", re.ASCII)
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
 _LONGEST_ID = 128
 _HASH = 8
@@ -15,10 +15,10 @@ _LONGEST_WORD = 100
 
 
 def operation_names(operations: Sequence[Operation]) -> tuple[str, ...]:
-    """Of lower case letters, digits and `_`. By its operation id alone where no other has the same, else by method and path too."""
+    """Names of lower case letters, digits and `_`: from the operation id if it is unique, else from method and path."""
     short = [plain_word(_own_name(one))[:_LONGEST_WORD] or _by_path(one) for one in operations]
     names = [name if short.count(name) == 1 else _by_path(one) for one, name in zip(operations, short, strict=True)]
-    # Paths that differ only in signs read the same.
+    # Paths that differ only in punctuation give the same name.
     return tuple(name if names.count(name) == 1 else f"{name}_{_digest(one.named)}" for one, name in zip(operations, names, strict=True))
 
 
@@ -28,15 +28,14 @@ def tool_id_of(tool_name: str, operation: str) -> str:
 
 
 def plain_word(text: str) -> str:
-    """Of lower case letters, digits and `_`, with one of these for each hump."""
-    return _NOT_IN_AN_ID.sub("_", _HUMP.sub("_", text).lower()).strip("_")
+    """The text in lower case letters, digits and `_`; `camelCase` becomes `camel_case`."""
+    return _NOT_IN_AN_ID.sub("_", HUMP.sub("_", text).lower()).strip("_")
 
 
 def _own_name(operation: Operation) -> str:
-    """FastAPI writes path and method behind the name of the function."""
-    appended = _NOT_A_WORD.sub("_", f"{operation.path}") + f"_{operation.method.lower()}"
-    name = operation.operation_id
-    return name.removesuffix(appended) or name
+    """The operation id without the path and method that FastAPI appends."""
+    appended = f"{_NOT_A_WORD.sub('_', operation.path)}_{operation.method.lower()}"
+    return operation.operation_id.removesuffix(appended) or operation.operation_id
 
 
 def _by_path(operation: Operation) -> str:

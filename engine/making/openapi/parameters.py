@@ -1,4 +1,4 @@
-"""The parameters of an operation of an OpenAPI document, outside its body: where they go and how they are written."""
+"""The parameters of an operation outside its body: their place and style."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from engine.making.json_values import Part, items, part, texts
 from engine.making.openapi.bodies import json_schema
-from engine.making.openapi.documents.document import OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import OpenApiDocument
 from toolagent.contracts.sources import ParameterStyle
 
 Place = Literal["path", "query", "header"]
@@ -26,8 +27,6 @@ _OWN_HEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`schema` is as the document has it."""
-
     name: str
     place: Place
     required: bool
@@ -41,24 +40,22 @@ class NoTool(ValueError):
 
 
 def parameters_of(document: OpenApiDocument, path: str, *lists: Sequence[JsonValue]) -> Iterator[Parameter | str]:
-    """An operation's own go before those of its path. A path parameter without a description is a text. Texts say what is not sent."""
+    """An operation's own parameters win over those of its path. A path parameter that is not described is a string.
+
+    Yields a string for a parameter that is not sent: the reason.
+    """
     found: dict[tuple[str, str], Part] = {}
     for described in (document.resolved(one) for many in lists for one in many):
         found[str(described.get("name")), str(described.get("in"))] = described
-    for name in _names_in(path):
-        found.setdefault((name, "path"), {"required": True, "schema": {"type": "string"}})
+    for piece in path.split("{")[1:]:
+        found.setdefault((piece.partition("}")[0], "path"), {"required": True, "schema": {"type": "string"}})
     for (name, place), described in found.items():
         if not (place == "header" and name.lower() in _OWN_HEADERS):
             yield _parameter(document, name, place, described)
 
 
-def _names_in(path: str) -> Iterator[str]:
-    for piece in path.split("{")[1:]:
-        yield piece.partition("}")[0]
-
-
 def _parameter(document: OpenApiDocument, name: str, place: str, described: Part) -> Parameter | str:
-    """Why it is not sent, of one that need not be. Raises NoTool for one that is needed and cannot be sent."""
+    """The parameter, or the reason why an optional one is not sent. Raises NoTool if a required one cannot be sent."""
     required = described.get("required") is True or place == "path"
     try:
         return _sent(document, name, place, described, required=required)
@@ -69,7 +66,7 @@ def _parameter(document: OpenApiDocument, name: str, place: str, described: Part
 
 
 def _sent(document: OpenApiDocument, name: str, place: str, described: Part, *, required: bool) -> Parameter:
-    """Raises NoTool for one that is not sent."""
+    """Raises NoTool for a parameter that cannot be sent."""
     description = text_of(described, "description")
     match place:
         case "path" | "query" | "header":
@@ -91,7 +88,7 @@ def _sent(document: OpenApiDocument, name: str, place: str, described: Part, *, 
 
 
 def _style(place: Place, described: Part, types: frozenset[str]) -> ParameterStyle | None:
-    """None for the usual one. Raises ValueError with one that is not sent."""
+    """None for the usual style. Raises ValueError with a style that cannot be sent."""
     explode, composite = described.get("explode"), types & {"array", "object"}
     if place == "query":
         return _query_style(described.get("style", "form"), explode, types)
@@ -120,27 +117,21 @@ def _query_style(style: JsonValue, explode: JsonValue, types: frozenset[str]) ->
 
 
 def _types(document: OpenApiDocument, schema: JsonValue) -> frozenset[str]:
-    """What a value may be: of several schemas those of all of them."""
+    """The types that a value may have, by the schema and its branches."""
     whole = document.resolved(schema)
-    kinds = whole.get("type")
-    found = {one for one in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(one, str)}
-    for key in ("anyOf", "oneOf", "allOf"):
-        several = whole.get(key)
-        for one in several if isinstance(several, list) else []:
-            kinds = document.resolved(one).get("type")
-            found |= {kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)}
-    return frozenset(found)
+    branches = [document.resolved(one) for key in ("anyOf", "oneOf", "allOf") for one in items(whole.get(key))]
+    return frozenset(kind for one in (whole, *branches) for kind in texts(one.get("type")))
 
 
 def _not_empty(schema: JsonValue) -> JsonValue:
-    """A part of a path cannot be an empty text."""
+    """The schema of a path parameter, which cannot be an empty string."""
     if isinstance(schema, dict) and schema.get("type") == "string" and not schema.get("minLength"):
         return {**schema, "minLength": 1}
     return schema
 
 
 def _visible(schema: JsonValue) -> JsonValue:
-    """What can stand in a header; a pattern of its own says more. Of a reference of 3.0 nothing is said beside it."""
+    """The schema of a header: only visible characters, unless it has a pattern of its own."""
     return {"pattern": _IN_HEADER, **schema} if isinstance(schema, dict) else schema
 
 

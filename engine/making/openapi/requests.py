@@ -1,4 +1,4 @@
-"""How the parameters of a tool become a request to its operation, and which parameters those are."""
+"""The parameters of a tool, and how they become a request to its operation."""
 
 import re
 from collections.abc import Iterator
@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
+from engine.making.json_values import Part, items, part, texts
 from engine.making.openapi.bodies import OperationBody, is_file
-from engine.making.openapi.documents.document import OpenApiDocument, Part, part
+from engine.making.openapi.documents.document import OpenApiDocument
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.parameters import Parameter
 from engine.making.openapi.schemas import Schemas
@@ -22,7 +23,7 @@ _COMPOSED = frozenset({"oneOf", "anyOf", "allOf", "not", "if", "patternPropertie
 
 @dataclass(slots=True)
 class RequestShape:
-    """The fields of a source that say it, and the schema of the parameters. `path` has the parameters' own names in it."""
+    """The fields of a source that describe the request, and the schema of the parameters. `path` has the parameters' names in it."""
 
     path: str
     schema: JsonSchema
@@ -42,7 +43,7 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
     required: list[str] = []
     shape = RequestShape(operation.path, {})
     given = _with_files(document, operation, shape)
-    # Of DELETE all that is not said to be the body goes into the query.
+    # DELETE sends parameters in the query unless one is the body.
     body = _body_properties(document, given) if operation.method != "DELETE" else None
     taken = {one.name for one in operation.parameters if one.place == "query"} | set(body or ())
     for parameter, name in _named(operation.parameters, taken):
@@ -67,9 +68,9 @@ def request_shape(document: OpenApiDocument, operation: Operation) -> RequestSha
 
 
 def _with_files(document: OpenApiDocument, operation: Operation, shape: RequestShape) -> OperationBody:
-    """The body as a call gives it: where it wants the content of a file, the file is named."""
+    """The body as a call gives it: the name of a file in place of its content."""
     body = operation.body
-    # Requests that never have a body need not be said to have none.
+    # Requests that never have a body need no encoding `none`.
     shape.encoding = "json" if operation.method in ("GET", "DELETE") and body.encoding == "none" else body.encoding
     shape.media_type = body.media_type
     match body.encoding:
@@ -90,7 +91,7 @@ def _with_files(document: OpenApiDocument, operation: Operation, shape: RequestS
 
 
 def _style(encoding: Part) -> ParameterStyle | None:
-    """Of a field of a form."""
+    """The style of a form field."""
     match encoding:
         case {"style": "deepObject"}:
             return "deep"
@@ -127,17 +128,15 @@ def _add_body(schemas: Schemas, body: OperationBody, shape: RequestShape, spread
         required += [name] if body.required else []
         return
     whole = schemas.converted(dict(schemas.document.resolved(body.schema)))
-    found = whole.get("properties")
-    properties |= found if isinstance(found, dict) else {}
-    wanted = whole.get("required")
-    required += [name for name in wanted if isinstance(name, str) and name in properties] if isinstance(wanted, list) else []
+    properties |= part(whole.get("properties"))
+    required += [name for name in texts(items(whole.get("required"))) if name in properties]
     more = whole.get("additionalProperties")
     if more is not None and len(properties) == len(spread):
         shape.schema["additionalProperties"] = more
 
 
 def _body_properties(document: OpenApiDocument, given: OperationBody) -> Part | None:
-    """The properties that may stand beside the other parameters; None where the body is to be given as one."""
+    """The body's properties if they can be parameters of the tool; None if the body is one parameter."""
     body = document.resolved(given.schema)
     properties = body.get("properties")
     is_plain = isinstance(properties, dict) and body.get("type", "object") == "object" and not _COMPOSED & body.keys()
@@ -152,7 +151,7 @@ def _described(schemas: Schemas, parameter: Parameter) -> JsonValue:
 
 
 def _named(parameters: tuple[Parameter, ...], taken: set[str]) -> Iterator[tuple[Parameter, str]]:
-    """Each with a name of its own; those of the query and of the body cannot be changed."""
+    """Each parameter with a unique name; names in the query and the body cannot change."""
     used = set(taken)
     for one in parameters:
         if one.place == "query":

@@ -1,11 +1,12 @@
-"""Schemas of an OpenAPI document as JSON Schemas that stand alone: what they refer to is put beside them, so circles stay small."""
+"""Converts schemas of an OpenAPI document to self-contained JSON Schemas: the targets of references become `$defs`."""
 
 import re
 from collections.abc import Mapping
 
 from pydantic import JsonValue
 
-from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.json_values import Part, part
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.unused_names import unused
 from toolagent.contracts.contract import JsonSchema
 
@@ -20,7 +21,7 @@ _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class Schemas:
-    """Of one tool's input, or output: `definitions` grows with what was referred to. `with_defaults_of` says whose."""
+    """Converts the schemas of one tool's input or output. `definitions` collects the targets of references."""
 
     def __init__(self, document: OpenApiDocument) -> None:
         self.document = document
@@ -29,11 +30,11 @@ class Schemas:
         self.definitions: dict[str, JsonValue] = {}
 
     def alone(self, schema: JsonSchema) -> JsonSchema:
-        """A converted schema with all that was referred to so far."""
+        """A converted schema with the definitions so far."""
         return {**schema, "$defs": self.definitions} if self.definitions else schema
 
     def converted(self, value: JsonValue, depth: int = 0) -> JsonSchema:
-        """As JSON Schema of 2020-12. Raises DocumentRefused when it is too large, or refers to another document."""
+        """The schema as JSON Schema 2020-12. Raises DocumentRefused if it is too large, or refers to another document."""
         self._left -= 1
         if self._left < 0 or depth > _MAX_DEPTH:
             raise DocumentRefused(f"The schema is larger than {_MAX_PARTS} parts, or deeper than {_MAX_DEPTH}.")
@@ -58,21 +59,18 @@ class Schemas:
     def _reference(self, reference: str, depth: int) -> str:
         if reference not in self._names:
             target = self.document.at(reference)
-            name = self._name_for(reference)
+            name = unused(_NOT_A_NAME.sub("_", reference.rpartition("/")[2])[:100] or "schema", self._names.values())
             self._names[reference] = name
-            # Named before it is read: then a circle ends here.
+            # Named before it is converted, so that a circular reference ends here.
             self.definitions[name] = {}
             self.definitions[name] = self._inner(target, depth)
         return f"#/$defs/{self._names[reference]}"
 
-    def _name_for(self, reference: str) -> str:
-        return unused(_NOT_A_NAME.sub("_", reference.rpartition("/")[2])[:100] or "schema", self._names.values())
-
 
 def _as_31(found: JsonSchema, schema: Part) -> JsonSchema:
-    """What 3.0 says otherwise: `nullable` (of Swagger 2 `x-nullable`), and limits that are excluded by a boolean."""
+    """Converts `nullable` (in Swagger 2 `x-nullable`) and boolean exclusive limits of OpenAPI 3.0."""
     if "$ref" in found:
-        # In 3.0 nothing beside a reference counts.
+        # OpenAPI 3.0 ignores keywords beside a reference.
         return {"$ref": found["$ref"]}
     for excluded, limit in _LIMITS.items():
         match found.get(excluded):

@@ -1,4 +1,4 @@
-"""Which operations of a document become tools: those that the task names; of too many, whole tags, never just the first."""
+"""Selects the operations that become tools: those that the task names. If there are too many, whole tags."""
 
 from collections.abc import Sequence
 
@@ -11,22 +11,18 @@ _MOST_TOLD = 20
 
 
 def wanted(read: ReadOperations, patterns: Sequence[str]) -> tuple[tuple[Operation, ...], tuple[LeftOut, ...]]:
-    """Those that the patterns mean, and why the others are not made. Raises BuildFailed for a pattern that means nothing."""
+    """The operations that match a pattern, and why the others are left out. Raises BuildFailed if a pattern matches none."""
     for pattern in patterns:
         _require_one(read, pattern)
     yes, no = chosen(read.operations, patterns, _names)
-    if not no:
-        return yes, ()
-    told = [LeftOut(one.named, NOT_NAMED) for one in no]
-    if len(told) > _MOST_TOLD:
-        return yes, (LeftOut(f"{len(told)} operations", NOT_NAMED),)
-    return yes, tuple(told)
+    names = [one.named for one in no] if len(no) <= _MOST_TOLD else [f"{len(no)} operations"]
+    return yes, tuple(LeftOut(name, NOT_NAMED) for name in names)
 
 
 def fitting(operations: Sequence[Operation], most: int, order: Sequence[str] = ()) -> tuple[tuple[Operation, ...], tuple[LeftOut, ...]]:
-    """All, if they are not too many; else those of whole tags, in the order in which the document lists these, as long as they fit.
+    """All operations if they are at most `most`; else whole tags that fit, in the document's order. Also the tags that are left out.
 
-    An operation without a tag belongs to the first part of its path. And of each tag that is left out, how to ask for it.
+    An operation without a tag belongs to the first part of its path.
     """
     if len(operations) <= most:
         return tuple(operations), ()
@@ -55,7 +51,7 @@ def _require_one(read: ReadOperations, pattern: str) -> None:
 
 
 def _names(one: Operation) -> tuple[str, ...]:
-    """What a task may call it."""
+    """Names that a task may use for it."""
     by_tag = one.tags or (_first_part(one.path),)
     return tuple(name for name in (one.operation_id, *by_tag, one.path, one.named) if name)
 

@@ -1,4 +1,4 @@
-"""The tools that an OpenAPI document describes: one for its only operation, else one for each that is wanted, together in a group."""
+"""Makes tools from an OpenAPI document: one for each selected operation; several form a group."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from engine.making.failures import BuildFailed, LeftOut
-from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, part
+from engine.making.json_values import items, part
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.names import operation_names, tool_id_of
 from engine.making.openapi.operations import Operation, operations_of
 from engine.making.openapi.requests import RequestShape, request_shape
@@ -29,23 +30,23 @@ _NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What the tools are to be called: `description` is of the task, and used where the document has none."""
+    """The task's words: names for the tools, and a `description` for use if the document has none."""
 
     tool_name: str
     description: str = ""
     operations: tuple[str, ...] = ()
-    """Those that are wanted: their ids, tags, paths or `METHOD /path`, `*` for any letters; empty: all."""
+    """Patterns of ids, tags, paths or `METHOD /path`, with `*` for any letters; empty: all."""
 
     def groups(self, count: int) -> tuple[str, ...]:
-        """Several tools are in one."""
+        """The group of several tools."""
         return (self.tool_name,) if count > 1 else ()
 
     def ids(self, names: Sequence[str]) -> list[str]:
-        """The only one has the task's own name."""
+        """Tool ids; a single tool has the task's own name."""
         return [tool_id_of(self.tool_name, name) for name in names] if len(names) > 1 else [self.tool_name]
 
     def candidate(self, entries: Sequence[ToolEntry], otherwise: str = "", name: str = "") -> Candidate:
-        """Of all of them; `otherwise` and `name` are for the group, where the task does not describe it."""
+        """A candidate; `otherwise` and `name` describe the group if the task does not."""
         if len(entries) == 1:
             return Candidate(entries=tuple(entries))
         group = ToolGroup(
@@ -59,48 +60,41 @@ class Described:
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
-    """Tools as data, and the operations that are none."""
+    """Tools as data, and the operations that are left out."""
 
     candidate: Candidate
     left_out: tuple[LeftOut, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Tool:
-    operation: Operation
-    source: ToolSource
-    input_schema: JsonSchema
-    output_schema: JsonSchema
-
-
 SourceOf = Callable[[Operation, RequestShape, str | None], ToolSource]
-"""Of an operation, how it is called, and the path that tells whether the service works. Raises DocumentRefused."""
+"""Makes the source for an operation, its request and the health path. Raises DocumentRefused."""
 
 
 def draft(document: OpenApiDocument, about: Described, source_of: SourceOf) -> Drafted:
     """Raises BuildFailed. Blocks."""
     read = operations_of(document)
     asked, unasked = wanted(read, about.operations)
-    chosen, beyond = fitting(asked, MOST_TOOLS, _listed_tags(document))
+    chosen, beyond = fitting(asked, MOST_TOOLS, [str(part(one).get("name")) for one in items(document.root.get("tags"))])
     if asked and not chosen:
         raise BuildFailed(_too_many(len(asked), beyond))
     left_out = [*beyond, *read.left_out, *unasked]
-    tools: list[_Tool] = []
+    made: list[tuple[Operation, ToolSource, JsonSchema, JsonSchema]] = []
     for operation in chosen:
         try:
-            tools.append(_tool(document, operation, read.health_path, source_of))
+            shape, schemas = request_shape(document, operation), Schemas(document)
+            output = {} if operation.output is None else schemas.alone(schemas.converted(operation.output))
+            source = source_of(operation, shape, read.health_path)
+            made.append((operation, source, _usable(shape.schema, "input"), _usable(output, "output")))
         except (DocumentRefused, ValidationError) as reason:
             left_out.append(LeftOut(operation.named, str(reason)))
         else:
             left_out += [LeftOut(operation.named, f"{said} It is a tool without that.") for said in operation.not_sent]
-    if not tools:
-        raise BuildFailed(_none(document, left_out))
-    return Drafted(_candidate(document, about, tools), tuple(left_out))
-
-
-def _listed_tags(document: OpenApiDocument) -> tuple[str, ...]:
-    found = document.root.get("tags")
-    return tuple(str(part(one).get("name")) for one in found) if isinstance(found, list) else ()
+    if not made:
+        told = "; ".join(map(str, left_out[:_TOLD])) or "It has none."
+        raise BuildFailed(f"No operation of {document.title!r} can be a tool. {told}")
+    ids, groups = about.ids(operation_names([one[0] for one in made])), about.groups(len(made))
+    entries = [_entry(*one, tool_id, document.title, about, groups) for one, tool_id in zip(made, ids, strict=True)]
+    return Drafted(about.candidate(entries, f"The operations of {document.title}.", document.title), tuple(left_out))
 
 
 def _too_many(count: int, beyond: Sequence[LeftOut]) -> str:
@@ -112,16 +106,8 @@ def _too_many(count: int, beyond: Sequence[LeftOut]) -> str:
     )
 
 
-def _tool(document: OpenApiDocument, operation: Operation, health: str | None, source_of: SourceOf) -> _Tool:
-    shape = request_shape(document, operation)
-    schemas = Schemas(document)
-    output = {} if operation.output is None else schemas.alone(schemas.converted(operation.output))
-    source = source_of(operation, shape, health)
-    return _Tool(operation, source, _usable(shape.schema, "input"), _usable(output, "output"))
-
-
 def _usable(schema: JsonSchema, which: str) -> JsonSchema:
-    """Raises DocumentRefused for one that the registry would not take."""
+    """Raises DocumentRefused if the registry would refuse the schema."""
     for fault in schema_faults(schema):
         raise DocumentRefused(f"The schema of its {which} is none: {fault.path}: {fault.message}")
     try:
@@ -130,38 +116,32 @@ def _usable(schema: JsonSchema, which: str) -> JsonSchema:
         raise DocumentRefused(f"The schema of its {which} cannot be used: {error}") from error
 
 
-def _candidate(document: OpenApiDocument, about: Described, tools: Sequence[_Tool]) -> Candidate:
-    ids = about.ids(operation_names([tool.operation for tool in tools]))
-    groups = about.groups(len(tools))
-    entries = [_entry(tool, tool_id, document.title, about, groups) for tool, tool_id in zip(tools, ids, strict=True)]
-    return about.candidate(entries, f"The operations of {document.title}.", document.title)
-
-
-def _entry(tool: _Tool, tool_id: str, title: str, about: Described, groups: tuple[str, ...]) -> ToolEntry:
-    operation = tool.operation
+def _entry(
+    operation: Operation,
+    source: ToolSource,
+    input_schema: JsonSchema,
+    output_schema: JsonSchema,
+    tool_id: str,
+    title: str,
+    about: Described,
+    groups: tuple[str, ...],
+) -> ToolEntry:
+    if groups and isinstance(source, PackedSource):
+        # The operations of a service share a process.
+        source = source.model_copy(update={"process": groups[0]})
     reads = operation.method == "GET"
-    said = "\n\n".join(dict.fromkeys(text for text in (operation.summary, operation.description) if text))
+    said = "\n\n".join(dict.fromkeys(filter(None, (operation.summary, operation.description))))
     if not groups and about.description:
         said = f"{about.description}\n\n{said}".strip()
     manifest = ToolManifest(
         tool_id=tool_id,
         name=(operation.summary or operation.operation_id or operation.named)[:LONGEST_NAME],
         description=(said or f"{operation.named} of {title}.")[:LONGEST_DESCRIPTION],
-        backend_runtime=tool.source.traits.runtime,
+        backend_runtime=source.traits.runtime,
         group_ids=groups,
-        input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        input_schema=input_schema,
+        output_schema=output_schema,
         permission_class=PermissionClass.READ if reads else PermissionClass.EXTERNAL,
         side_effect_scope=SideEffectScope.NONE if reads else SideEffectScope.NETWORK,
     )
-    return ToolEntry(manifest=manifest, sources=(_shared(tool.source, groups),))
-
-
-def _shared(source: ToolSource, groups: tuple[str, ...]) -> ToolSource:
-    """Operations of one service are in one process of it."""
-    return source.model_copy(update={"process": groups[0]}) if groups and isinstance(source, PackedSource) else source
-
-
-def _none(document: OpenApiDocument, left_out: Sequence[LeftOut]) -> str:
-    told = "; ".join(map(str, left_out[:_TOLD]))
-    return f"No operation of {document.title!r} can be a tool. {told or 'It has none.'}"
+    return ToolEntry(manifest=manifest, sources=(source,))

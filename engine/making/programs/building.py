@@ -1,4 +1,4 @@
-"""Builds tools of the command line programs that a Python project installs."""
+"""Builds tools from the command line programs that a Python project installs."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from engine.making.building.builds import Built, Job
 from engine.making.building.imported_packages import ImportedPackages
-from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut
+from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut, failing
 from engine.making.programs.commands import Command
 from engine.making.programs.reading import Readable, read_programs
 from engine.making.programs.tools import commands_file, fitting, program_candidate, script_names
@@ -35,7 +35,7 @@ _LONGEST_TOLD = 500
 
 
 class ProgramBuilder:
-    """All that is built is data and files: nothing is registered."""
+    """Makes data and files, and registers nothing."""
 
     def __init__(self, projects: PythonProjects, executor: Executor, imported: ImportedPackages) -> None:
         self._projects, self._executor, self._imported = projects, executor, imported
@@ -43,10 +43,8 @@ class ProgramBuilder:
     async def build(self, plan: ProgramBuild, job: Job) -> Built:
         """Packs launcher, package and lock into `place.folder`. Raises BuildFailed, ScriptFailure (`UnavailableError`)."""
         about, place = job.about, job.place
-        try:
+        with failing("The project cannot be installed"):
             prepared = await (self._of_files(plan, job) if plan.are_files else self._prepared(job.repository, plan.project, job))
-        except (ValueError, OSError) as error:
-            raise BuildFailed(f"The project cannot be installed: {error}") from error
         installed = prepared.installed
         if installed is None or not installed.scripts:
             raise BuildFailed("The package that was built installs no programs.")
@@ -60,11 +58,9 @@ class ProgramBuilder:
         if told := meaningless(commands, about.operations, _names):
             raise BuildFailed(f"No command is meant: {told}")
         wanted, unwanted = chosen(commands, about.operations, _names)
-        try:
+        with failing("The project cannot be packed"):
             files = await asyncio.to_thread(program_files, wanted, installed.scripts)
             await asyncio.to_thread(pack_project, files, prepared, place.folder)
-        except (ValueError, OSError) as error:
-            raise BuildFailed(f"The project cannot be packed: {error}") from error
         left_out = (*left, *(LeftOut(one.named, NOT_NAMED) for one in unwanted))
         return job.built(program_candidate(wanted, about, ScriptLanguage.PYTHON, job.hosts), left_out, prepared.notes)
 
@@ -73,7 +69,7 @@ class ProgramBuilder:
         return await self._projects.prepare(order, job.progress)
 
     async def _of_files(self, plan: ProgramBuild, job: Job) -> Prepared:
-        """The folder of the scripts stands for a package; what they depend on is said by a file, or by what they import."""
+        """Treats the folder of the scripts as a package. A file declares the dependencies, or the scripts' imports do."""
         site, files = job.place.work.with_name("scripts"), {name: f"{name}.py" for name in plan.programs}
         await asyncio.to_thread(pack_repository, job.repository / plan.project, site)
         tree = await asyncio.to_thread(Tree.read, job.repository)
@@ -88,7 +84,7 @@ class ProgramBuilder:
 
 
 def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Mapping[str, str]:
-    """A script for each command, and what they share. Blocks."""
+    """A script for each command, and the files that the scripts share. Blocks."""
     scripts = {
         f"{name}.py": _SCRIPT.format(command=command.named, name=name)
         for command, name in zip(commands, script_names(commands), strict=True)

@@ -1,4 +1,4 @@
-"""A program's commands, as its parser says them: what is read in the sandbox is other people's, so it is checked and bounded here."""
+"""The commands of a program, from the untrusted description that the reader in the sandbox writes: checked and bounded."""
 
 import math
 import re
@@ -15,7 +15,7 @@ _MOST_COMMANDS = 200
 _MOST_NOT_READ = 500
 _DEEPEST = 10
 _LARGEST = 1 << 63
-"""Readers of JSON disagree on larger whole numbers."""
+"""JSON readers disagree on larger integers."""
 _TEXT = 4_000
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 _USAGE = re.compile(r"^[^\w\n]*usage\b", re.IGNORECASE | re.MULTILINE)
@@ -25,7 +25,7 @@ _Names = Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_
 
 
 class Parameter(Contract):
-    """One argument or option. `many`: a list; `repeats`: its option is given once for each; `words`: options and arguments as they are."""
+    """An argument or option. `many`: a list; `repeats`: the option is repeated for each value; `words`: raw options and arguments."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)]
     options: _Names = ()
@@ -46,7 +46,7 @@ class Parameter(Contract):
 
 
 class ReadProgram(Contract):
-    """A parser, with those of its subcommands as they were said. `alone`: it does something without one of them too."""
+    """A parser with the raw descriptions of its subcommands. `alone`: it also works without a subcommand."""
 
     name: Annotated[str, Field(max_length=200)] = ""
     help: _Text = ""
@@ -58,14 +58,14 @@ class ReadProgram(Contract):
 
 
 class Level(Contract):
-    """The words of a subcommand and the parameters that stand behind them."""
+    """The words of a subcommand and the parameters that follow."""
 
     words: tuple[str, ...] = ()
     parameters: tuple[Parameter, ...] = ()
 
 
 class Command(Contract):
-    """One thing a program can be told to do. `words` name it behind the program's name."""
+    """A command of a program. `words` follow the program's name."""
 
     program: str
     words: tuple[str, ...]
@@ -78,10 +78,9 @@ class Command(Contract):
 
 
 def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
-    """Of what the reader in the sandbox has said; a subcommand that says what cannot be used is left out. Raises ValueError."""
+    """The commands in the reader's description, and subcommands that cannot be used. Raises ValueError."""
     try:
-        described = fit_for_json(described)
-        read = ReadProgram.model_validate(described)
+        read = ReadProgram.model_validate(fit_for_json(described))
     except (ValidationError, RecursionError) as error:
         raise ValueError(_unusable(error)) from error
     found: list[Command] = []
@@ -100,9 +99,9 @@ def commands_of(program: str, described: JsonValue) -> tuple[tuple[Command, ...]
 
 
 def command_of_help(program: str, code: object, stdout: bytes, stderr: bytes) -> Command | None:
-    """Of a parser that is none we know: its help, and any arguments. None for what is no help.
+    """A command for a program with an unknown parser: its help, and any arguments. None if the output is no help.
 
-    Some say how they are used as one says what went wrong: on stderr, with an exit code.
+    Some programs write their usage to stderr and exit with an error.
     """
     said, also = (well_formed(text.decode(errors="replace")).strip() for text in (stdout, stderr))
     text = said if said and code == 0 else next((one for one in (said, also) if _USAGE.search(one[:_TEXT])), "")
@@ -113,22 +112,20 @@ def command_of_help(program: str, code: object, stdout: bytes, stderr: bytes) ->
 
 
 def fit_for_json(value: JsonValue) -> JsonValue:
-    """With null for numbers that JSON has not, and U+FFFD for what no text can hold. Raises RecursionError."""
+    """The value with null for numbers that JSON lacks, and U+FFFD for invalid characters. Raises RecursionError."""
     match value:
         case str():
             return well_formed(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case bool():
-            return value
-        case int():
-            return value if abs(value) < _LARGEST else None
+        case float() if not math.isfinite(value):
+            return None
+        case int() if abs(value) >= _LARGEST:
+            return None
         case list():
             return [fit_for_json(one) for one in value]
         case dict():
             return {well_formed(name): fit_for_json(one) for name, one in value.items()}
-        case None:
-            return None
+        case _:
+            return value
 
 
 def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | LeftOut]:
@@ -146,16 +143,12 @@ def _walked(program: str, read: ReadProgram, words: tuple[str, ...], above: Sequ
         elif len(words) == _DEEPEST:
             yield LeftOut(f"{named} {name}", f"It lies below {_DEEPEST} other commands.")
         else:
-            yield from _inner(program, said, (*words, name), (*above, own))
-
-
-def _inner(program: str, said: JsonValue, words: tuple[str, ...], above: Sequence[Level]) -> Iterator[Command | LeftOut]:
-    try:
-        inner = ReadProgram.model_validate(said)
-    except ValidationError as error:
-        yield LeftOut(" ".join((program, *words)), _unusable(error))
-    else:
-        yield from _walked(program, inner, words, above)
+            try:
+                inner = ReadProgram.model_validate(said)
+            except ValidationError as error:
+                yield LeftOut(f"{named} {name}", _unusable(error))
+            else:
+                yield from _walked(program, inner, (*words, name), (*above, own))
 
 
 def _unusable(error: ValidationError | RecursionError) -> str:

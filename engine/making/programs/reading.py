@@ -1,4 +1,4 @@
-"""Has the parsers of programs read, in the sandbox: they are other people's code."""
+"""Runs the reader of programs' parsers in the sandbox, because the programs are untrusted code."""
 
 import asyncio
 import json
@@ -6,14 +6,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TypeAlias, cast
 
 from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.boxes import boxed
+from engine.making.boxes import boxed, last_line, left_in
 from engine.making.failures import LeftOut
+from engine.making.json_values import Part, part
 from engine.making.programs.commands import Command, command_of_help, commands_of, fit_for_json
 from engine.runtimes.environments.environments import Environment
 from engine.runtimes.environments.execution import Execution, Executor, Order
@@ -36,7 +37,7 @@ _UNFIT = "A program is named with letters, digits and `._+-`, and is a function 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Programs by name, `module:function` or a file, whose modules are in the folder `site` and run in that environment."""
+    """Programs by name (`module:function` or a file). Their modules are in the folder `site`."""
 
     scripts: Mapping[str, str]
     site: Path
@@ -44,15 +45,18 @@ class Readable:
     work: Path
 
 
-async def read_programs(programs: Readable, executor: Executor) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
-    """Their commands, and what becomes no tool. Raises ScriptFailure (`UnavailableError`)."""
+_Commands: TypeAlias = tuple[tuple[Command, ...], tuple[LeftOut, ...]]
+
+
+async def read_programs(programs: Readable, executor: Executor) -> _Commands:
+    """The commands, and programs that cannot be tools. Raises ScriptFailure (`UnavailableError`)."""
     turn = asyncio.Semaphore(_AT_ONCE)
 
-    async def read(number: int, name: str) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
+    async def read(number: int, name: str) -> _Commands:
         async with turn:
             return await _read(programs, executor, name, programs.work / f"read-{number}")
 
-    # Both go into argument lists, and into scripts of ours.
+    # Names and targets go into argument lists and into our scripts.
     names = sorted(name for name, target in programs.scripts.items() if _NAME.fullmatch(name) and _TARGET.fullmatch(target))
     unfit = [LeftOut(well_formed(name)[:100], _UNFIT) for name in sorted(programs.scripts.keys() - set(names))]
     answers = await asyncio.gather(*(read(number, name) for number, name in enumerate(names[:_MOST_PROGRAMS])))
@@ -60,14 +64,13 @@ async def read_programs(programs: Readable, executor: Executor) -> tuple[tuple[C
     return tuple(one for found, _ in answers for one in found), (*(one for _, left in answers for one in left), *more, *unfit)
 
 
-async def _read(programs: Readable, executor: Executor, name: str, work: Path) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
+async def _read(programs: Readable, executor: Executor, name: str, work: Path) -> _Commands:
     await asyncio.to_thread(_empty, work)
     try:
         done = await executor.run(_order(programs, executor, name, work))
-        said = await asyncio.to_thread(_said, work / _OUT)
+        told = await asyncio.to_thread(_said, work / _OUT)
     finally:
         await asyncio.shield(asyncio.to_thread(discard, work))
-    told = said if isinstance(said, dict) else {}
     if told.get("described") is not None:
         try:
             return commands_of(name, told["described"])
@@ -84,7 +87,7 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
         Mount(_CHILD, child),
         Mount(work, work, writable=True),
     )
-    variables = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8", "PYTHONPATH": str(programs.site), "COLUMNS": "100"}
+    variables = {"HOME": str(work), "PYTHONPATH": str(programs.site), "COLUMNS": "100"}
     variables |= {"PYTHONDONTWRITEBYTECODE": "1", "NO_COLOR": "1", "TERM": "dumb"}
     box = boxed(executor, "read-program", work, _LIMITS, mounts, variables)
     target = programs.scripts[name]
@@ -93,16 +96,14 @@ def _order(programs: Readable, executor: Executor, name: str, work: Path) -> Ord
     return Order(argv, box, _READ_S, work.with_name(f"{work.name}-log"))
 
 
-def _by_help(name: str, done: Execution, told: Mapping[str, JsonValue]) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
+def _by_help(name: str, done: Execution, told: Part) -> _Commands:
     fault = told.get("fault")
     if done.cut:
         return (), (LeftOut(name, "Asked for its help, it did not end, or said too much."),)
-    command = None if fault else command_of_help(name, told.get("code"), done.stdout, done.stderr)
-    if command is None:
-        last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
-        why = str(fault or last or "it said nothing")[:500]
-        return (), (LeftOut(name, f"Its parser is none that can be read, and it does not answer `--help`: {why}"),)
-    return (command,), ()
+    if not fault and (command := command_of_help(name, told.get("code"), done.stdout, done.stderr)):
+        return (command,), ()
+    why = str(fault or last_line(done) or "it said nothing")[:500]
+    return (), (LeftOut(name, f"Its parser is none that can be read, and it does not answer `--help`: {why}"),)
 
 
 def _empty(work: Path) -> None:
@@ -111,13 +112,10 @@ def _empty(work: Path) -> None:
     work.chmod(0o777)
 
 
-def _said(path: Path) -> JsonValue:
-    """None for what is no JSON, or a link."""
-    if path.is_symlink() or not path.is_file():
-        return None
-    with path.open("rb") as file:
-        content = file.read(_MOST_BYTES + 1)
+def _said(path: Path) -> Part:
+    """Empty if the file holds no JSON object, or is a link."""
+    content = left_in(path, _MOST_BYTES)
     try:
-        return fit_for_json(cast("JsonValue", json.loads(content))) if len(content) <= _MOST_BYTES else None
+        return part(fit_for_json(cast("JsonValue", json.loads(content)))) if len(content) <= _MOST_BYTES else {}
     except (ValueError, RecursionError):
-        return None
+        return {}

@@ -1,4 +1,4 @@
-"""The tools of a program: one for each of its commands, whose parameters are the command's."""
+"""Makes a tool for each command of a program, with the command's parameters."""
 
 import json
 import re
@@ -20,14 +20,14 @@ from toolagent.core.texts import well_formed
 from toolagent.validation.schemas import schema_faults
 
 _SCRIPT = "run_"
-"""So begin the names of the scripts that we write."""
+"""Prefix of the scripts that we write."""
 _LONGEST_HELP = 1_000
 _LONG_S = 120.0
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
 _NOT_IN_AN_ID = re.compile(r"[^a-z0-9]+")
 _RESERVED = ("stdin", "files")
 _HOME = ".home/**"
-"""What a program keeps for itself: its home, a folder of the tool's own."""
+"""The program's home, a folder of the tool's own."""
 
 OUTPUT: JsonSchema = {
     "type": "object",
@@ -59,7 +59,7 @@ _FILES: JsonValue = {
 
 
 def program_candidate(commands: Sequence[Command], about: Described, language: ScriptLanguage, hosts: Sequence[str]) -> Candidate:
-    """One tool for the only command, else a group of them. `hosts` are those that it may reach."""
+    """One tool for a single command, else a group of tools. `hosts` are those that they may reach."""
     names = _names(commands)
     groups = about.groups(len(commands))
     ending = ".py" if language is ScriptLanguage.PYTHON else ".mjs"
@@ -74,7 +74,7 @@ def program_candidate(commands: Sequence[Command], about: Described, language: S
 
 
 def fitting(commands: Sequence[Command]) -> tuple[tuple[Command, ...], tuple[LeftOut, ...]]:
-    """Those whose schema the registry takes. Blocks."""
+    """The commands whose schema the registry accepts. Blocks."""
     found: list[Command] = []
     left: list[LeftOut] = []
     for command in commands:
@@ -86,12 +86,12 @@ def fitting(commands: Sequence[Command]) -> tuple[tuple[Command, ...], tuple[Lef
 
 
 def script_names(commands: Sequence[Command]) -> tuple[str, ...]:
-    """Unique, fit for a file, and such that no file hides a module that our launcher imports (a command may be called `json`)."""
+    """Unique file names that hide no module of our launcher (a command may be named `json`)."""
     return tuple(f"{_SCRIPT}{name}" for name in _names(commands))
 
 
 def _names(commands: Sequence[Command]) -> tuple[str, ...]:
-    """Unique, and fit for a part of an id. The program's own name is left out where there is but one."""
+    """Unique names that can be part of an id, without the program's name if there is only one program."""
     is_one = len({command.program for command in commands}) == 1
     names: list[str] = []
     for command in commands:
@@ -101,21 +101,16 @@ def _names(commands: Sequence[Command]) -> tuple[str, ...]:
 
 
 def commands_file(commands: Sequence[Command], targets: Mapping[str, str]) -> str:
-    """What `program_child.py` reads: how each command is told what a call says. `targets` are `module:function` by program."""
+    """The file that `program.py` reads: how each command gets its parameters. `targets` are `module:function` by program."""
     told = {name: _told(command, targets[command.program]) for command, name in zip(commands, script_names(commands), strict=True)}
     return json.dumps(told, ensure_ascii=False, indent=1)
 
 
 def _told(command: Command, target: str) -> JsonValue:
-    taken: set[str] = set(_RESERVED)
     levels: list[JsonValue] = []
-    for level in command.levels:
-        parameters: list[JsonValue] = []
-        ends = False
-        for name, parameter in _named(level.parameters, taken):
-            ends |= parameter.many and parameter.kind == "option" and not parameter.repeats
-            parameters.append(_told_of(name, parameter))
-        levels.append({"words": list(level.words), "parameters": parameters, "ends": ends})
+    for level, named in zip(command.levels, _named(command), strict=True):
+        ends = any(one.many and one.kind == "option" and not one.repeats for one in level.parameters)
+        levels.append({"words": [*level.words], "parameters": [_told_of(*one) for one in named.items()], "ends": ends})
     return {"program": command.program, "target": target, "levels": levels}
 
 
@@ -138,14 +133,18 @@ def _long(options: Sequence[str]) -> str:
     return next((one for one in options if one.startswith("--")), options[0])
 
 
-def _named(parameters: Sequence[Parameter], taken: set[str]) -> Iterator[tuple[str, Parameter]]:
-    """By names that no other parameter of the command has."""
-    for parameter in parameters:
-        name = _NOT_IN_A_NAME.sub("_", parameter.name).strip("_")[:80] or "value"
-        while name in taken:
-            name += "_"
-        taken.add(name)
-        yield name, parameter
+def _named(command: Command) -> Iterator[dict[str, Parameter]]:
+    """The parameters of each level, by names that are unique in the command."""
+    taken = {*_RESERVED}
+    for level in command.levels:
+        named: dict[str, Parameter] = {}
+        for parameter in level.parameters:
+            name = _NOT_IN_A_NAME.sub("_", parameter.name).strip("_")[:80] or "value"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            named[name] = parameter
+        yield named
 
 
 def _manifest(command: Command, tool_id: str, about: Described, groups: tuple[str, ...], hosts: Sequence[str]) -> ToolManifest:
@@ -169,15 +168,10 @@ def _manifest(command: Command, tool_id: str, about: Described, groups: tuple[st
 
 
 def _input_schema(command: Command) -> JsonSchema:
-    properties: dict[str, JsonValue] = {}
-    required: list[JsonValue] = []
-    taken: set[str] = set(_RESERVED)
-    for level in command.levels:
-        for name, parameter in _named(level.parameters, taken):
-            properties[name] = _property(parameter)
-            if parameter.required:
-                required.append(name)
-    properties |= {"stdin": _STDIN, "files": _FILES}
+    named = {name: parameter for level in _named(command) for name, parameter in level.items()}
+    required: list[JsonValue] = [name for name, parameter in named.items() if parameter.required]
+    own = {name: _property(parameter) for name, parameter in named.items()}
+    properties: dict[str, JsonValue] = {**own, "stdin": _STDIN, "files": _FILES}
     schema: JsonSchema = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
 
@@ -214,19 +208,18 @@ def _listed(parameter: Parameter, one: dict[str, JsonValue]) -> dict[str, JsonVa
 
 
 def _is_default(parameter: Parameter, schema: Mapping[str, JsonValue]) -> bool:
-    """Whether it can be told as what the parameter is when nothing is said: a default is what its schema allows."""
-    value = parameter.default
-    match schema.get("type"):
-        case _ if "enum" in schema:
+    """Whether the schema allows the parameter's default."""
+    match schema.get("type"), parameter.default:
+        case _, value if "enum" in schema:
             return value in (parameter.choices or ())
-        case "string":
-            return isinstance(value, str) and "format" not in schema
-        case "integer":
-            return isinstance(value, int) and not isinstance(value, bool) and _within(value, parameter)
-        case "number":
-            return isinstance(value, int | float) and not isinstance(value, bool) and _within(value, parameter)
-        case "boolean":
-            return isinstance(value, bool)
+        case ("string", str()):
+            return "format" not in schema
+        case ("boolean", bool()):
+            return True
+        case (_, bool()):
+            return False
+        case ("integer", int() as value) | ("number", int() | float() as value):
+            return _within(value, parameter)
         case _:
             return False
 

@@ -1,4 +1,4 @@
-"""Installs a project's own package into a folder, by its own build backend, in the sandbox; and reads what the package says of itself."""
+"""Installs a project's own package into a folder, by its build backend in the sandbox, and reads the package's metadata."""
 
 import asyncio
 import configparser
@@ -13,6 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.boxes import left_in
 from engine.making.failures import LockFailed
 from engine.making.repositories.packaging import BUILDING, Room, pack_repository
 from engine.making.repositories.trees import LEFT_OUT
@@ -26,26 +27,21 @@ _MOST_BYTES = 4 * 1024 * 1024
 _MOST_REQUIRED = 2_000
 _FOR_ALL = 0o777
 _WITH_COMPILED = Room(12 * 1024 * 1024, 4_000, LEFT_OUT - {"__pycache__"})
-"""Of a large package what was compiled is left out, so that there is room for the rest of the tool."""
-_VERSION = "0.0.0"
-_WITHOUT_GIT = {
-    "SETUPTOOLS_SCM_PRETEND_VERSION": _VERSION,
-    "VCS_VERSIONING_PRETEND_VERSION": _VERSION,
-    "PDM_BUILD_SCM_VERSION": _VERSION,
-    "PBR_VERSION": _VERSION,
-    "POETRY_DYNAMIC_VERSIONING_BYPASS": _VERSION,
-    "UV_DYNAMIC_VERSIONING_BYPASS": _VERSION,
-    "VERSIONINGIT_DEFAULT_VERSION": _VERSION,
-}
-"""Backends that take the version from git find none here: what is built is the files of a commit alone."""
+"""A larger package is kept without compiled files, so that there is room for the rest of the tool."""
+_GIT_VERSIONS = (
+    *("SETUPTOOLS_SCM_PRETEND_VERSION", "VCS_VERSIONING_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "PBR_VERSION"),
+    *("POETRY_DYNAMIC_VERSIONING_BYPASS", "UV_DYNAMIC_VERSIONING_BYPASS", "VERSIONINGIT_DEFAULT_VERSION"),
+)
+_WITHOUT_GIT = {str(name): "0.0.0" for name in _GIT_VERSIONS}
+"""The version for backends that take it from git, which is not there."""
 _PYTHON = re.compile(r"#!.*python")
 _COMPILE = ("-m", "compileall", "-q", "--invalidation-mode", "checked-hash")
-"""What is kept gets other times, and may be repaired."""
+"""Compiled files are checked by hash, because kept files get other times, and may be repaired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """A package in a folder. `scripts` are its programs by name, `module:function` or a file of `site`; `requires` is without extras."""
+    """A package in the folder `site`. `scripts` are programs by name (`module:function` or a file); `requires` is without extras."""
 
     site: Path
     name: str
@@ -55,15 +51,15 @@ class Installed:
 
 
 class ProjectInstalls:
-    """By uv, with the build backends that projects name."""
+    """Uses uv and the build backends that projects name."""
 
     def __init__(self, runs: UvRuns) -> None:
         self._runs = runs
 
     async def install(self, repository: Path, project: str, into: Path, site: Path, python: Program) -> Installed:
-        """The package of the folder `project` of the repository, in the folder `site`, which is made anew; without what it depends on.
+        """Installs the package of the folder `project` into the folder `site`, which is made anew, without dependencies.
 
-        `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure, OSError, ValueError.
+        `into` is a work folder, emptied first and removed afterwards. Raises LockFailed, ScriptFailure, OSError, ValueError.
         """
         await asyncio.to_thread(remove, into)
         try:
@@ -81,14 +77,14 @@ class ProjectInstalls:
             await asyncio.shield(asyncio.to_thread(discard, into))
 
     async def _compile(self, into: Path, index: Index, python: Program) -> None:
-        """Calls are made of what can only be read, and would compile it each time. What cannot be compiled is as good without."""
+        """Compiles the package, because calls cannot write and would compile it each time. Failures do not matter."""
         run = ("run", "--no-project", "--quiet", "--python", str(python.file), "--", "python", *_COMPILE, _SITE)
         with contextlib.suppress(LockFailed):
             await self._runs.take(run, into, index, python, _WHAT)
 
 
 def _prepare(repository: Path, into: Path) -> None:
-    """A copy, as backends write beside what they build."""
+    """Copies the repository, because backends write to it."""
     source = into / WORK / _SOURCE
     pack_repository(repository, source, BUILDING)
     for path in (into / WORK, source, *(path for path in source.rglob("*") if path.is_dir())):
@@ -98,12 +94,12 @@ def _prepare(repository: Path, into: Path) -> None:
 def _taken(built: Path, site: Path) -> Installed:
     """Raises LockFailed, OSError."""
     if built.is_symlink():
-        # A build may write to the folder that this one is in, so it can put a link to any place of this host here.
+        # A build may write to the parent folder, so it could put a link to any place of this host here.
         raise LockFailed(f"{_WHAT}: its build put a link in the place of what it should install.")
     found = sorted(path for path in built.glob("*.dist-info") if path.is_dir() and not path.is_symlink()) if built.is_dir() else []
     if len(found) != 1:
         raise LockFailed(f"{_WHAT}: its build gave {len(found)} packages.")
-    # What a build has made is no more ours than the repository: no link of it is followed, and it is counted.
+    # A build's result is as untrusted as the repository: its size is counted, and links are not followed.
     try:
         _pack(built, site)
     except ValueError as error:
@@ -127,7 +123,7 @@ def _pack(built: Path, site: Path) -> None:
 
 
 def _is_own(line: str) -> bool:
-    """Not those of an extra that was not requested."""
+    """Whether the requirement belongs to no extra."""
     try:
         marker = Requirement(line).marker
     except (InvalidRequirement, RecursionError):
@@ -143,18 +139,15 @@ def _scripts(about: Path) -> Mapping[str, str]:
     except configparser.Error:
         return {}
     found = read.items("console_scripts") if read.has_section("console_scripts") else ()
-    # Extras in brackets may follow a function; they were not requested.
+    # Extras in brackets may follow a function.
     return {name: target.partition("[")[0].strip() for name, target in found}
 
 
 def _files(folder: Path) -> Mapping[str, str]:
-    """The programs that are files, as of `scripts` of a setup.py."""
+    """Programs that are files, such as `scripts` of a setup.py."""
     found = sorted(folder.iterdir()) if folder.is_dir() else []
     return {path.name: f"{folder.name}/{path.name}" for path in found if _PYTHON.match(_text(path))}
 
 
 def _text(path: Path) -> str:
-    if path.is_symlink() or not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return file.read(_MOST_BYTES).decode(errors="replace")
+    return left_in(path, _MOST_BYTES)[:_MOST_BYTES].decode(errors="replace")

@@ -1,8 +1,7 @@
-"""Which Pythons a project may run on here, the likeliest first."""
+"""Chooses the Pythons of this host that a project may run on, the likeliest first."""
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -19,28 +18,17 @@ _REQUIRES = re.compile(r"\bpython_requires\s*=\s*(?:[\"']([^\"']+)[\"']|([^\s\"'
 _NEWEST_PATCH = 99
 
 
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """`minor` is `3.9`; `why` says what named it, where something did."""
+def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[str, ...]:
+    """Minor versions (`3.9`): the one that the project names, or the nearest one that is `there`; then `own`, older and newer ones.
 
-    minor: str
-    why: str = ""
-
-
-def interpreters_for(tree: Tree, folder: PurePosixPath, there: Collection[str], own: str) -> tuple[Interpreter, ...]:
-    """Of those that are `there` (by minor version), the one that the project names or the nearest to it, then `own`, older, newer ones.
-
-    Raises NotWanted, in one sentence, when none of them fits what the project says. Blocks.
+    Raises NotWanted, in one sentence, if none fits. Blocks.
     """
     said, where = _required(tree, folder)
     fitting = [minor for minor in there if _fits(minor, said, where)]
     if not fitting:
         raise NotWanted(f"The project needs Python {said} ({where}), and this host has {', '.join(there) or 'none'}.")
-    named: dict[str, str] = {}
-    for minor, place in _named(tree, folder):
-        named.setdefault(_nearest(minor, fitting), place)
-    rest = sorted((minor for minor in fitting if minor not in named), key=lambda minor: _distance(minor, own))
-    return tuple(Interpreter(minor, named.get(minor, "")) for minor in (*named, *rest))
+    named = [_nearest(minor, fitting) for minor in _named(tree, folder)]
+    return tuple(dict.fromkeys([*named, *sorted(fitting, key=lambda minor: _distance(minor, own))]))
 
 
 def is_older(minor: str, other: str) -> bool:
@@ -48,7 +36,7 @@ def is_older(minor: str, other: str) -> bool:
 
 
 def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
-    """The specifier, and the file that says it."""
+    """The specifier, and the file that has it."""
     about = pyproject_of(tree, folder)
     if said := about.table("project").text("requires-python"):
         return said, "requires-python in pyproject.toml"
@@ -64,7 +52,7 @@ def _required(tree: Tree, folder: PurePosixPath) -> tuple[str, str]:
 
 
 def _fits(minor: str, said: str, where: str) -> bool:
-    """Any release of the minor version will do: which patch there is, is not known without asking it."""
+    """Whether any patch release fits, because the patch version of this host is not known."""
     try:
         wanted = SpecifierSet(said)
     except InvalidSpecifier as error:
@@ -72,19 +60,19 @@ def _fits(minor: str, said: str, where: str) -> bool:
     return any(wanted.contains(f"{minor}.{patch}", prereleases=True) for patch in range(_NEWEST_PATCH))
 
 
-def _named(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
+def _named(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
     for place in dict.fromkeys((folder, PurePosixPath())):
         for name in _NAMED_IN:
             if minor := minor_of(tree.text(place / name) or ""):
-                yield minor, (place / name).as_posix()
+                yield minor
     images = [path for path in tree.files if path.name.lower().startswith("dockerfile") and path.parent in (folder, PurePosixPath())]
     for path in images:
         if found := _IMAGE.search(tree.text(path) or ""):
-            yield found[1], path.as_posix()
+            yield found[1]
 
 
 def _nearest(minor: str, fitting: Collection[str]) -> str:
-    """The next newer one, where it is not there itself: packages outlive a Python by some versions; else the next older one."""
+    """The version itself, else the next newer one, because packages outlive a Python by some versions; else the next older one."""
     return min(fitting, key=lambda one: (_number(one) < _number(minor), abs(_number(one) - _number(minor))))
 
 
@@ -93,6 +81,6 @@ def _number(minor: str) -> int:
 
 
 def _distance(minor: str, own: str) -> tuple[bool, int]:
-    """Ours, then older ones: what is not made for ours was mostly made before it."""
+    """Sorts our own Python first, then older ones: a project that is not made for ours is mostly older."""
     by = _number(minor) - _number(own)
     return by > 0, abs(by)

@@ -1,4 +1,4 @@
-"""The program that serves the app of a repository the way our tools are started: `main.py --port N`."""
+"""Writes the program that serves a repository's app like our own tools: `main.py --port N`."""
 
 import ast
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ SITE = "site"
 
 _SERVER = "uvicorn>=0.15"
 SERVERS: Mapping[str, tuple[str, ...]] = {"asgi": (_SERVER,), "wsgi": (_SERVER, "a2wsgi"), "gradio": (_SERVER,)}
-"""What is installed beside an app, so that it can be served: nothing so old that it does not say what it needs itself."""
+"""Packages that serve an app. The bound excludes versions that do not declare their own dependencies."""
 
 _TEXT = '''\
 """Serves the app of the repository beside this file: `python main.py --port N`. Written by Tool Agent."""
@@ -34,32 +34,23 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True, help="port on 127.0.0.1")
     port = parser.parse_args().port
     REPOSITORY = Path(laid_out(str(BROUGHT)))
-    os.chdir(REPOSITORY / {project!r})
+    os.chdir(REPOSITORY / {plan.project!r})
     # Instead of the folder of this file, whose `main` is none of the repository's.
-    sys.path[0:1] = [str(REPOSITORY / {root!r}), str(REPOSITORY / {project!r})]
+    sys.path[0:1] = [str(REPOSITORY / {plan.root!r}), str(REPOSITORY / {plan.project!r})]
     # What the package says of itself; its modules are those of the repository.
     sys.path.append(str(BROUGHT.with_name({site!r})))
-    serve({interface!r}, {module!r}, {attribute!r}, {is_factory!r}, port)
+    serve({plan.interface!r}, {plan.module!r}, {plan.attribute!r}, {plan.is_factory!r}, port)
 '''
 
 
 def launcher_of(plan: AsgiBuild) -> str:
-    """Raises ValueError for a plan that names what no Python name can be."""
+    """Raises ValueError for a plan with invalid Python names or folders outside the repository."""
     names = (*plan.module.split("."), plan.attribute)
     if not all(name.isidentifier() for name in names):
         raise ValueError(f"{plan.module}:{plan.attribute} names no application.")
     for folder in (plan.root, plan.project):
         if folder.startswith("/") or ".." in PurePosixPath(folder).parts:
             raise ValueError(f"{folder!r} is no folder of the repository.")
-    text = _TEXT.format(
-        repository=REPOSITORY,
-        site=SITE,
-        project=plan.project,
-        root=plan.root,
-        interface=plan.interface,
-        module=plan.module,
-        attribute=plan.attribute,
-        is_factory=plan.is_factory,
-    )
+    text = _TEXT.format(repository=REPOSITORY, site=SITE, plan=plan)
     ast.parse(text)
     return text

@@ -1,4 +1,4 @@
-"""What of a project's dependencies is asked for, step by step: its lock, what it declares, and that with looser pins."""
+"""The levels of strictness for a project's dependencies: its lock, its declarations, and these with looser pins."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ Step: TypeAlias = Callable[[SpecifierSet], SpecifierSet]
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """`name` is what the evidence says of it. `is_lock`: it says each version; `is_guess`: nobody says that it runs with these."""
+    """`name` is for the evidence. `is_lock`: each version is fixed; `is_guess`: the project does not claim to run with these."""
 
     name: str
     wanted: Wanted
@@ -28,7 +28,10 @@ class Level:
 
 
 def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None = None) -> tuple[Level, ...]:
-    """The strictest first. `required` is what the built package says, for projects whose files do not. Raises NotWanted. Blocks."""
+    """The levels, the strictest first. `required` is from the built package, for projects without declarations.
+
+    Raises NotWanted. Blocks.
+    """
     locked = locked_of(tree, folder)
     found = [*_of_lock(locked)] if locked is not None else []
     try:
@@ -44,7 +47,7 @@ def levels_of(tree: Tree, folder: PurePosixPath, required: Sequence[str] | None 
 
 
 def _of_lock(locked: Locked) -> Iterator[Level]:
-    """One whose versions are too old to be built here still says for which major versions the project was written."""
+    """The lock, and its major versions for the case that the locked versions are too old to be built here."""
     yield Level(f"versions of {locked.name}", locked.wanted, is_lock=True)
     if not (locked.wanted.is_lock or locked.wanted.uv_lock):
         lines, pins = (loosened(one, _to_major) for one in (locked.wanted.lines, locked.wanted.pins))
@@ -79,7 +82,7 @@ def _to_nothing(specifiers: SpecifierSet) -> SpecifierSet:
 
 
 def loosened(lines: Sequence[str], step: Step) -> tuple[str, ...]:
-    """Lines that are no requirement (options, comments) stay as they are."""
+    """Loosens the requirements; other lines (options, comments) stay as they are."""
     return tuple(_loose(line, step) for line in lines)
 
 

@@ -1,4 +1,4 @@
-"""Puts together what is kept of a Python project: our launcher, what says what it depends on, its package, its files."""
+"""Packs a Python project as a tool: our launcher, its lock, its package and its files."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -7,7 +7,7 @@ from engine.disk.removal import remove
 from engine.making.python_projects.launcher import REPOSITORY, SITE, launcher_of
 from engine.making.python_projects.preparing import Prepared
 from engine.making.python_sources.projects import folder_text
-from engine.making.repositories.packaging import Room, copy_into, open_to_all, require_room
+from engine.making.repositories.packaging import Room, copy_into, open_to_all, part_with_room
 from toolagent_service.contracts.plans import AsgiBuild
 
 _INSIDE = Path(__file__).parents[1] / "inside"
@@ -16,32 +16,24 @@ _BESIDE = ("working_folder.py", *(path.relative_to(_INSIDE).as_posix() for path 
 
 
 def with_room(plan: AsgiBuild, repository: Path) -> tuple[AsgiBuild, Path]:
-    """What is to be brought: the whole repository, else the folder of the app's project, where all is imported from there.
-
-    Raises ValueError where there is no room for that. Blocks.
-    """
-    try:
-        require_room(repository)
-    except ValueError:
-        root, project = PurePosixPath(plan.root), PurePosixPath(plan.project)
-        if not project.parts or ".." in root.parts or not root.is_relative_to(project):
-            raise
-        require_room(repository / project)
-        return plan.model_copy(update={"project": "", "root": folder_text(root.relative_to(project))}), repository / project
-    return plan, repository
+    """The plan and the folder to bring: the whole repository, else the folder of the app's project. Raises ValueError. Blocks."""
+    brought = part_with_room(repository, plan.project, plan.root)
+    if brought == repository:
+        return plan, repository
+    return plan.model_copy(update={"project": "", "root": folder_text(PurePosixPath(plan.root).relative_to(plan.project))}), brought
 
 
 def pack_asgi(plan: AsgiBuild, repository: Path, prepared: Prepared, into: Path) -> None:
-    """Makes the folder `into` anew: `main.py`, what it depends on, and the repository. Raises ValueError, OSError. Blocks."""
+    """Makes the folder `into` anew: `main.py`, its lock and the repository. Raises ValueError, OSError. Blocks."""
     pack_project({"main.py": launcher_of(plan), **{name: (_INSIDE / name).read_text() for name in _BESIDE}}, prepared, into)
     copy_into(repository, into / REPOSITORY, Room())
     open_to_all(into)
 
 
 def pack_project(files: Mapping[str, str], prepared: Prepared, into: Path) -> None:
-    """Makes the folder `into` anew: these files, what says what they depend on, and the project's own package in `site`. Blocks.
+    """Makes the folder `into` anew: these files, the lock, and the project's own package, which is moved to `site`.
 
-    The package is moved there. Raises ValueError, OSError.
+    Raises ValueError, OSError. Blocks.
     """
     remove(into)
     into.mkdir(parents=True)

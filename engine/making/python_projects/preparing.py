@@ -1,4 +1,4 @@
-"""Finds an interpreter and versions with which a project of a repository can be installed here, and installs it."""
+"""Finds a Python and versions with which a project can be installed here, and installs it."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from engine.disk.removal import remove
 from engine.making.failures import LockFailed, NotWanted
 from engine.making.python_projects.installs import Installed, ProjectInstalls
-from engine.making.python_projects.interpreter_choice import Interpreter, interpreters_for, is_older
+from engine.making.python_projects.interpreter_choice import interpreters_for, is_older
 from engine.making.python_projects.levels import Level, levels_of
 from engine.making.python_projects.too_new import is_too_new, older_package
 from engine.making.python_sources.projects import pyproject_of
@@ -26,17 +26,17 @@ from toolagent.contracts.sources import ScriptLanguage
 
 _MOST_PYTHONS = 3
 _PATIENCE = 0.8
-"""Of the time that one installation may take: what took so long before it failed would do so again."""
+"""After this part of an installation's time, a failure is final, because the next attempt would take as long."""
 _LOCK = "requirements.lock"
 _TOLD = 400
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """`project` is a folder of the repository, `besides` what is installed too; `work` is for the way there.
+    """`project` is a folder of the repository, `besides` are further requirements, `work` is a work folder.
 
-    The package goes to a folder beside that, one for each Python that it is built with.
-    `needs_package`: it is of no use without its own package. Otherwise its modules are imported from the repository.
+    The package goes to a folder beside `work`, one for each Python. `needs_package`: the project is useless without its own package;
+    otherwise its modules are imported from the repository.
     """
 
     repository: Path
@@ -49,7 +49,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`files` declare its dependencies to what starts it; `notes` what failed, and what was chosen instead."""
+    """`files` declare its dependencies to the runtime; `notes` tell what failed, and the replacement."""
 
     files: Mapping[str, str]
     environment: Environment
@@ -59,7 +59,7 @@ class Prepared:
 
 @dataclass(slots=True)
 class _Attempts:
-    """What went wrong, the first of it first."""
+    """The failures so far, in order."""
 
     failures: list[LockFailed | ScriptFailure] = field(default_factory=list[LockFailed | ScriptFailure])
     told: list[str] = field(default_factory=list[str])
@@ -83,15 +83,15 @@ class PythonProjects:
         self._held: tuple[str, ...] = ()
         self._older_than: str | None = None
         self._failed: dict[tuple[Order, str, tuple[str, ...]], LockFailed | ScriptFailure] = {}
-        """By what was held: with one more bound an older version may be found that can be installed. A lock leaves no choice."""
+        """Failures by order, level and bounds: with one more bound, an older version may be installable. A lock leaves no choice."""
         self._refuted: dict[tuple[Order, str], LockFailed] = {}
 
     def begin(self) -> None:
-        """Nothing has been prepared yet."""
+        """Forgets what was prepared last."""
         self._last = self._guessed = None
 
     def older_for(self, told: str) -> str:
-        """What was prepared last does not run, and said this: what is taken instead from now on, in words; empty: nothing older helps."""
+        """Excludes what was prepared last, which does not run and `told` this. Returns the replacement in words; empty if there is none."""
         if self._last is None:
             return ""
         if self._guessed is not None:
@@ -107,7 +107,7 @@ class PythonProjects:
         return ""
 
     async def prepare(self, order: Order, progress: Progress) -> Prepared:
-        """With the strictest versions and the likeliest Python that can be installed: first what its author had.
+        """Prepares the project with the likeliest Python and the strictest versions that can be installed.
 
         Raises NotWanted, LockFailed, ScriptFailure; ValueError and OSError for a repository that cannot be copied.
         """
@@ -116,7 +116,7 @@ class PythonProjects:
         folder, programs = PurePosixPath(order.project), self._runs.programs
         own = next(minor for minor, program in programs.pythons.items() if program == programs.python)
         fitting = await asyncio.to_thread(interpreters_for, tree, folder, tuple(programs.pythons), own)
-        pythons = [one for one in fitting if self._older_than is None or is_older(one.minor, self._older_than)][:_MOST_PYTHONS]
+        pythons = [one for one in fitting if self._older_than is None or is_older(one, self._older_than)][:_MOST_PYTHONS]
         if not pythons:
             raise NotWanted(f"No older Python than {self._older_than} is here that the project allows.")
         attempts, until = _Attempts(), time.monotonic() + _PATIENCE * self._runs.timeout_s
@@ -125,47 +125,47 @@ class PythonProjects:
                 if attempts.failures and time.monotonic() > until:
                     break
                 if (found := await self._tried(order, python, level, installed, attempts, progress)) is not None:
-                    self._last = python.minor, found.files[_LOCK]
+                    self._last = python, found.files[_LOCK]
                     self._guessed = (order, _what(python, level)) if level.is_guess else None
                     return found
         raise _said(attempts)
 
     async def _choices(
-        self, order: Order, tree: Tree, pythons: Sequence[Interpreter], attempts: _Attempts, progress: Progress
-    ) -> AsyncGenerator[tuple[Interpreter, Level, Installed | None]]:
-        """All strict ones first, by each Python; pins are loosened with the likeliest one only."""
+        self, order: Order, tree: Tree, pythons: Sequence[str], attempts: _Attempts, progress: Progress
+    ) -> AsyncGenerator[tuple[str, Level, Installed | None]]:
+        """All strict levels with each Python, then loose ones with the likeliest Python."""
         folder = PurePosixPath(order.project)
         is_package = await asyncio.to_thread(_is_package, tree, folder)
         if order.needs_package and not is_package:
             raise NotWanted("The project is no package: it has neither a pyproject.toml that says how it is built, nor a setup.py.")
         packages: dict[str, Installed | None] = {}
         for python, is_loose in (*((one, False) for one in pythons), (pythons[0], True)):
-            if python.minor not in packages:
-                packages[python.minor] = await self._package(order, python, attempts, progress) if is_package else None
-            installed = packages[python.minor]
+            if python not in packages:
+                packages[python] = await self._package(order, python, attempts, progress) if is_package else None
+            installed = packages[python]
             if installed is None and order.needs_package:
                 continue
             for level in await asyncio.to_thread(levels_of, tree, folder, installed.requires if installed else None):
                 if level.is_loose is is_loose:
                     yield python, level, installed
 
-    async def _package(self, order: Order, python: Interpreter, attempts: _Attempts, progress: Progress) -> Installed | None:
-        """None where it cannot be built with this Python. Raises failures of our own services."""
-        progress(f"building the project with Python {python.minor}")
-        site = order.work.with_name(f"site-{python.minor}")
+    async def _package(self, order: Order, python: str, attempts: _Attempts, progress: Progress) -> Installed | None:
+        """The package, or None if it cannot be built with this Python. Raises failures of our own services."""
+        progress(f"building the project with Python {python}")
+        site = order.work.with_name(f"site-{python}")
         try:
-            program = self._runs.programs.python_of(python.minor)
+            program = self._runs.programs.python_of(python)
             return await self._installs.install(order.repository, order.project, order.work, site, program)
         except (LockFailed, ScriptFailure) as failure:
             if order.needs_package:
-                attempts.add(f"Python {python.minor}", failure)
+                attempts.add(f"Python {python}", failure)
             elif is_outage(failure):
                 raise
             await asyncio.to_thread(remove, site)
             return None
 
     async def _tried(
-        self, order: Order, python: Interpreter, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
+        self, order: Order, python: str, level: Level, installed: Installed | None, attempts: _Attempts, progress: Progress
     ) -> Prepared | None:
         what, held = _what(python, level), () if level.is_lock else self._held
         if failed := self._refuted.get((order, what)) or self._failed.get((order, what, held)):
@@ -173,11 +173,11 @@ class PythonProjects:
             return None
         progress(f"installing what the project depends on ({what})")
         try:
-            program = self._runs.programs.python_of(python.minor)
+            program = self._runs.programs.python_of(python)
             lock = await self._locks.lock(level.wanted, (*order.besides, *self._held), order.work, python=program)
             files = {_LOCK: lock}
             if program != self._runs.programs.python:
-                files[PYTHON_VERSION] = f"{python.minor}\n"
+                files[PYTHON_VERSION] = f"{python}\n"
             contents = {name: text.encode() for name, text in files.items()}
             dependencies = Dependencies(ScriptLanguage.PYTHON, Kind.REQUIREMENTS_LOCK, contents)
             environment = await self._environments.ensure(dependencies, order.tool_name, progress)
@@ -185,11 +185,12 @@ class PythonProjects:
             attempts.add(what, failure)
             self._failed[order, what, held] = failure
             return None
-        return Prepared(files, environment, installed, _notes(attempts.told, python, level))
+        notes = (*attempts.told, f"Installed instead with Python {python} and {level.name}.") if attempts.told else ()
+        return Prepared(files, environment, installed, notes)
 
 
-def _what(python: Interpreter, level: Level) -> str:
-    return f"Python {python.minor}, {level.name}"
+def _what(python: str, level: Level) -> str:
+    return f"Python {python}, {level.name}"
 
 
 def _is_package(tree: Tree, folder: PurePosixPath) -> bool:
@@ -198,15 +199,8 @@ def _is_package(tree: Tree, folder: PurePosixPath) -> bool:
     return bool(says) or tree.has(folder / "setup.py") or tree.has(folder / "setup.cfg")
 
 
-def _notes(told: Sequence[str], python: Interpreter, level: Level) -> tuple[str, ...]:
-    """Nothing where the first thing that was tried was right."""
-    if not told:
-        return ()
-    return (*told, f"Installed instead with Python {python.minor} and {level.name}.")
-
-
 def _said(attempts: _Attempts) -> LockFailed | ScriptFailure | NotWanted:
-    """The first failure is that of what its author had: it says most."""
+    """The first failure, which says most because it is about the author's own versions."""
     if not attempts.failures:
         return NotWanted("The project does not say what it depends on in a file that can be read.")
     first = attempts.failures[0]

@@ -1,4 +1,4 @@
-"""Whether a program fails because its Python, or a package that it depends on, is newer than it was made for."""
+"""Recognises failures of programs whose Python, or a package, is too new for them."""
 
 import re
 import sys
@@ -6,26 +6,22 @@ import sys
 from packaging.utils import canonicalize_name
 
 _GONE = frozenset({"asynchat", "asyncore", "cgi", "cgitb", "crypt", "distutils", "imp", "pipes", "smtpd", "telnetlib"})
-"""Of Python's own library in versions before 3.12 and 3.13. What else of it is missing was never on this machine."""
+"""Modules that Python 3.12 and 3.13 removed. Other missing modules of its library were never on this machine."""
 _LIBRARY = sys.stdlib_module_names - {"os", "signal", "time"}
-"""Whose names differ by version; those of the others differ by machine."""
+"""Modules whose names differ by version; those of the excluded ones differ by machine."""
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 _MISSING = (
     re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)"),
     re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
 )
-_CHANGED = (
-    re.compile(r"No module named '([A-Za-z_]\w*)\."),
-    re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)"),
-    re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
-)
-"""A package that is there, and lacks something."""
+_CHANGED = (re.compile(r"No module named '([A-Za-z_]\w*)\."), *_MISSING)
+"""A package is there, and lacks something."""
 _PKG_RESOURCES = "No module named 'pkg_resources'"
 _WITH_PKG_RESOURCES = "setuptools<81"
-"""Environments had it unasked, until Python 3.12; a later one warns of its end, and then lacks the module."""
+"""Until Python 3.12, environments had it by default; later versions lack the module."""
 _PSYCOPG, _PSYCOPG2 = "No module named 'psycopg'", re.compile(r"^psycopg2", re.MULTILINE)
 _WITH_PSYCOPG2 = "sqlalchemy<2.1"
-"""What speaks to PostgreSQL by psycopg2 where an address names no driver; a later one does by psycopg."""
+"""Later versions use psycopg, not psycopg2, for PostgreSQL addresses without a driver."""
 _FRAME = re.compile(r'^ *File "([^"\n]+)", line \d+, in (\S+)', re.MULTILINE)
 _LAST = re.compile(r"^(AttributeError|ImportError|NameError|SyntaxError|TypeError|ValueError)\b", re.MULTILINE)
 _OF_THE_MACHINE = "cannot open shared object file"
@@ -34,7 +30,7 @@ _PACKAGES = "/site-packages/"
 
 
 def is_too_new(told: str) -> bool:
-    """By what it wrote: it misses something of Python's own library, or a package that it depends on fails while it is imported."""
+    """Whether the output shows that something of Python's library is missing, or the import of a package fails."""
     if _OF_THE_MACHINE in told:
         return False
     if any(found[1] in _GONE for found in _NO_MODULE.finditer(told)):
@@ -47,9 +43,9 @@ def is_too_new(told: str) -> bool:
 
 
 def older_package(told: str, lock: str) -> str:
-    """The requirement that holds a package below the major version that the lock has, where it lacks what was asked of it; else empty.
+    """A requirement below the locked major version of a package that lacks something; empty if there is none.
 
-    Or the setuptools, or driver of a database, that projects take for granted.
+    Or the setuptools or the database driver that projects take for granted.
     """
     if _PKG_RESOURCES in told:
         return _WITH_PKG_RESOURCES

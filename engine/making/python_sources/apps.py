@@ -1,8 +1,9 @@
-"""Finds the apps of Python projects by reading their modules; nothing is imported."""
+"""Finds the apps of Python projects by reading their modules, without importing them."""
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import TypeAlias
 
@@ -19,33 +20,31 @@ _MOST_READ = 2_000
 _MOST_PARSED = 200
 _MOST = 5
 _TESTS = frozenset({"test", "tests", "testing"})
-"""Folders whose apps try the repository, and are not what it is for."""
+"""Folders whose apps test the repository."""
 _ATTRIBUTES = ("app", "application", "api", "demo")
 _FILES = ("main.py", "app.py", "asgi.py", "wsgi.py", "server.py", "run.py", "api.py", "__init__.py")
 
 Read: TypeAlias = tuple[PurePosixPath, ast.Module]
-"""A module of the repository."""
+"""A module of the repository: its path and syntax."""
 
 
 def modules_like(tree: Tree, words: re.Pattern[str]) -> Iterator[Read]:
-    """Those in whose text there is one of the words, the nearest first; only so many are read. Blocks."""
+    """Modules with one of the words in their text, the nearest first, up to a limit. Blocks."""
     sources = [path for path in tree.files if path.suffix == ".py" and not _TESTS & set(path.parts[:-1])][:_MOST_READ]
     likely = (path for path in sources if words.search(tree.text(path) or ""))
-    for _, path in zip(range(_MOST_PARSED), likely, strict=False):
-        if (syntax := parsed(tree.text(path) or "")) is not None:
+    for path in islice(likely, _MOST_PARSED):
+        if syntax := parsed(tree.text(path) or ""):
             yield path, syntax
 
 
 def app_findings(
     tree: Tree, kind: FindingKind, modules: Iterator[Read] | list[Read], apps_in: Callable[[ast.Module], Iterator[App]], first: str = ""
 ) -> Iterator[Finding]:
-    """The best come first, of two that are as good that of the framework `first`.
+    """The best findings, first those of the framework `first` among equals.
 
-    `details`: `module`, `attribute`, `is_factory`, `root`, `framework`; `project` is the folder that says what it depends on, if any.
+    `details`: `module`, `attribute`, `is_factory`, `root`, `framework`; `project` is the folder that declares dependencies, if any.
     """
-    found: list[Finding] = []
-    for path, syntax in modules:
-        found += _findings(tree, kind, path, syntax, apps_in)
+    found = [one for path, syntax in modules for one in _findings(tree, kind, path, syntax, apps_in)]
     yield from sorted(found, key=lambda finding: _rank(finding, first))[:_MOST]
 
 
@@ -67,11 +66,8 @@ def _findings(
         }
         if project is not None:
             details["project"] = folder_text(project)
-        yield Finding(kind=kind, path=path.as_posix(), summary=_summary(app, module.name), details=details)
-
-
-def _summary(app: App, module: str) -> str:
-    return f"{'A function that makes a' if app.is_factory else 'A'} {app.framework} application, {module}:{app.attribute}."
+        what = f"{'A function that makes a' if app.is_factory else 'A'} {app.framework} application"
+        yield Finding(kind=kind, path=path.as_posix(), summary=f"{what}, {module.name}:{app.attribute}.", details=details)
 
 
 def _rank(finding: Finding, first: str) -> tuple[object, ...]:
@@ -81,12 +77,13 @@ def _rank(finding: Finding, first: str) -> tuple[object, ...]:
         is_aside(finding.path) or path.name.startswith("test_"),
         details["framework"] != first,
         details["is_factory"],
-        _position(str(details["attribute"]), _ATTRIBUTES),
-        _position(path.name, _FILES),
+        position(str(details["attribute"]), _ATTRIBUTES),
+        position(path.name, _FILES),
         len(path.parts),
         finding.path,
     )
 
 
-def _position(name: str, order: tuple[str, ...]) -> int:
+def position(name: str, order: Sequence[str]) -> int:
+    """The index of the name; of an unknown name, the end."""
     return order.index(name) if name in order else len(order)

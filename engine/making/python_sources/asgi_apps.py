@@ -1,10 +1,9 @@
-"""Finds applications in the text of a module: what is assigned at its top, and functions that make one."""
+"""Finds applications in the syntax of a module: assignments at its top, and functions that make one."""
 
 import ast
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 FRAMEWORKS: Mapping[str, str] = {
     "fastapi.FastAPI": "fastapi",
@@ -17,7 +16,7 @@ FRAMEWORKS: Mapping[str, str] = {
     "django.core.asgi.get_asgi_application": "django",
     "connexion.AsyncApp": "connexion",
 }
-"""What makes an ASGI application, by its full name."""
+"""The frameworks of ASGI applications, by the full name of their class or factory."""
 
 _DEEPEST = 3
 """Deeper nesting is not searched."""
@@ -25,7 +24,7 @@ _DEEPEST = 3
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """`attribute` is the application, or with `is_factory` a function without required arguments that makes it."""
+    """`attribute` is the application, or with `is_factory` a function that makes it, without required arguments."""
 
     attribute: str
     framework: str
@@ -33,50 +32,51 @@ class App:
 
 
 def apps_in(syntax: ast.Module, frameworks: Mapping[str, str], made_elsewhere: Mapping[str, str] | None = None) -> Iterator[App]:
-    """In the order of the text. `frameworks` are what makes an application, by its full name.
+    """The applications in the order of the text. `frameworks` are by the full name of their class or factory.
 
-    `made_elsewhere`: the names of functions of other modules that make one, which this module may import.
+    `made_elsewhere`: functions of other modules that make an application, by name, which this module may import.
     """
     names = _imported(syntax)
     functions = {node.name: node for node in _top(syntax.body) if isinstance(node, ast.FunctionDef)}
     makers = factories_in(syntax, frameworks)
     factories = {name: framework for name, framework in makers.items() if _needs_nothing(functions[name])}
     imported = {name: found for name, full in names.items() if (found := (made_elsewhere or {}).get(full.rpartition(".")[2]))}
-    for node in _top(syntax.body):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                if framework := _framework(value, names, frameworks) or _called(value, {**imported, **makers}):
-                    yield App(name, framework)
-            case _:
-                pass
+    for name, value in _assigned(_top(syntax.body)):
+        called = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+        if framework := _framework(value, names, frameworks) or makers.get(called) or imported.get(called):
+            yield App(name, framework)
     yield from (App(name, framework, is_factory=True) for name, framework in factories.items())
 
 
 def factories_in(syntax: ast.Module, frameworks: Mapping[str, str]) -> Mapping[str, str]:
-    """The functions at its top that make an application, whatever they need; the framework by their name."""
+    """The frameworks of functions at the module's top that make an application, by function name."""
     names = _imported(syntax)
     functions = [node for node in _top(syntax.body) if isinstance(node, ast.FunctionDef)]
     return {node.name: framework for node in functions if (framework := _made_by(node, names, frameworks))}
 
 
 def _imported(syntax: ast.Module) -> dict[str, str]:
-    """The full name of what is imported, by the name it has here. Of a relative import the last part counts."""
+    """The full names of imports, by their names in this module. A relative import only has the last part."""
     found: dict[str, str] = {}
     for node in ast.walk(syntax):
-        match node:
-            case ast.Import(names=names):
-                found.update({name.asname or name.name: name.name for name in names})
-            case ast.ImportFrom(module=str(module), names=names, level=0):
-                found.update({name.asname or name.name: f"{module}.{name.name}" for name in names})
-            case ast.ImportFrom(names=names):
-                found.update({name.asname or name.name: f".{name.name}" for name in names})
-            case _:
-                pass
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = "" if isinstance(node, ast.Import) else f"{'' if node.level else node.module}."
+            found.update({name.asname or name.name: f"{module}{name.name}" for name in node.names})
     return found
 
 
+def _assigned(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """The names and values of simple assignments."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                yield name, value
+            case _:
+                pass
+
+
 def _top(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """What is executed when the module is imported, also where that is only in one case; without what is nested very deep."""
+    """Statements that run when the module is imported, also conditional ones, up to a depth."""
     waiting = deque((node, 0) for node in body)
     while waiting:
         node, depth = waiting.popleft()
@@ -104,14 +104,6 @@ def _framework(value: ast.expr | None, names: Mapping[str, str], frameworks: Map
     return frameworks.get(_full_name(value.func, names))
 
 
-def _called(value: ast.expr, factories: Mapping[str, str]) -> str | None:
-    match value:
-        case ast.Call(func=ast.Name(id=name)):
-            return factories.get(name)
-        case _:
-            return None
-
-
 def _full_name(function: ast.expr, names: Mapping[str, str]) -> str:
     parts: list[str] = []
     while isinstance(function, ast.Attribute):
@@ -125,15 +117,9 @@ def _full_name(function: ast.expr, names: Mapping[str, str]) -> str:
 
 
 def _made_by(function: ast.FunctionDef, names: Mapping[str, str], frameworks: Mapping[str, str]) -> str | None:
-    """The framework of what it returns: made right there, or kept in a variable before."""
-    kept: dict[str, str] = {}
-    for node in ast.walk(function):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value) | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                if framework := _framework(value, names, frameworks):
-                    kept[name] = framework
-            case _:
-                pass
+    """The framework of the returned application: made in the return statement, or assigned to a variable before."""
+    assigned = _assigned(ast.walk(function))
+    kept = {name: framework for name, value in assigned if (framework := _framework(value, names, frameworks))}
     for node in ast.walk(function):
         match node:
             case ast.Return(value=ast.Name(id=name)) if name in kept:
@@ -147,5 +133,5 @@ def _made_by(function: ast.FunctionDef, names: Mapping[str, str], frameworks: Ma
 
 def _needs_nothing(function: ast.FunctionDef) -> bool:
     arguments = function.args
-    positional = len([*chain(arguments.posonlyargs, arguments.args)])
+    positional = len(arguments.posonlyargs) + len(arguments.args)
     return positional == len(arguments.defaults) and all(default is not None for default in arguments.kw_defaults)

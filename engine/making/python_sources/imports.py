@@ -1,4 +1,4 @@
-"""Which packages of others a Python file imports: nothing is imported, its own imports and those of the modules beside it say it."""
+"""Finds the packages that a Python file imports, from its syntax and that of the modules beside it."""
 
 import ast
 import sys
@@ -14,14 +14,14 @@ _MOST_NAMES = 200
 _ELSEWHERE = frozenset({"win32", "cygwin", "darwin", "nt", "Windows", "Darwin"})
 _LACKS = frozenset({"ImportError", "ModuleNotFoundError"})
 _ANY = frozenset({"Exception", "BaseException"})
-"""They say nothing of imports, where something else is tried too."""
+"""These are about imports only if nothing else is tried."""
 _ENDS = frozenset({"exit", "quit", "_exit"})
 
 
 def imported_by(tree: Tree, file: PurePosixPath) -> frozenset[str]:
-    """By the first part of their names: neither modules of Python's own nor ones that lie beside the file. Blocks.
+    """The first parts of module names, without Python's library and modules beside the file. Blocks.
 
-    It can do without those whose lack it catches, and those of type checkers and other systems.
+    Leaves out optional imports, and those for type checkers and other systems.
     """
     ours = _by_name(tree, file.parent)
     found: set[str] = set()
@@ -38,7 +38,7 @@ def imported_by(tree: Tree, file: PurePosixPath) -> frozenset[str]:
 
 
 def _by_name(tree: Tree, folder: PurePosixPath) -> Mapping[str, Sequence[PurePosixPath]]:
-    """The Python files in and below the folder, by the name that is imported to reach them."""
+    """The Python files in and below the folder, by the first part of their module names."""
     found: defaultdict[str, list[PurePosixPath]] = defaultdict(list)
     for path in tree.files:
         if path.suffix == ".py" and path.is_relative_to(folder):
@@ -61,7 +61,7 @@ def _needed(syntax: ast.Module) -> Iterator[str]:
 
 
 def _does_without(handler: ast.ExceptHandler, tried: Sequence[ast.stmt]) -> bool:
-    """One that ends the program, or raises again, says that it cannot."""
+    """Whether the handler makes the import optional: it neither ends the program nor raises."""
     caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     names = {one.id for one in caught if isinstance(one, ast.Name)}
     is_any = (None in caught or names & _ANY) and all(isinstance(one, ast.Import | ast.ImportFrom | ast.Assign) for one in tried)

@@ -1,4 +1,4 @@
-"""Where the modules of a repository are imported from: nothing is imported, their own imports say it."""
+"""Finds the folders that the modules of a repository are imported from, by the modules' own imports."""
 
 import ast
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ _INIT = "__init__.py"
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """`name` is the dotted one, as it is imported from the folder `root` (empty: the top of the repository)."""
+    """`name` is the dotted name for an import from the folder `root` (empty: the top of the repository)."""
 
     root: str
     name: str
 
 
 def parsed(text: str) -> ast.Module | None:
-    """None for what is no Python of this version, or is nested too deep. Blocks."""
+    """None if the text is no Python of this version, or is nested too deep. Blocks."""
     try:
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -28,7 +28,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def module_at(tree: Tree, path: PurePosixPath, syntax: ast.Module) -> Module | None:
-    """Of the folders it could be imported from, the one in which most of its own imports are found; None for what has no module's name."""
+    """The module, from the folder in which most of its imports are found; None if its path is no module name."""
     folder = path.parent
     least = max((node.level for node in ast.walk(syntax) if isinstance(node, ast.ImportFrom)), default=0)
     while tree.has(folder / _INIT) and folder.parts:
@@ -37,7 +37,7 @@ def module_at(tree: Tree, path: PurePosixPath, syntax: ast.Module) -> Module | N
     if not candidates:
         candidates = [PurePosixPath()]
     wanted = {name.partition(".")[0] for name in imported_names(syntax)}
-    # The nearest goes before others that are as good; `src` is never a package.
+    # Among equals, the nearest folder; `src` is never a package.
     root = max(candidates, key=lambda root: (sum(_is_in(tree, root, name) for name in wanted), root.name == "src", len(root.parts)))
     parts = path.relative_to(root).with_suffix("").parts
     name = parts[:-1] if parts[-1] == "__init__" else parts
@@ -45,7 +45,7 @@ def module_at(tree: Tree, path: PurePosixPath, syntax: ast.Module) -> Module | N
 
 
 def imported_names(syntax: ast.AST) -> Iterator[str]:
-    """The absolute ones, dotted."""
+    """The dotted names of absolute imports."""
     for node in ast.walk(syntax):
         match node:
             case ast.Import(names=names):

@@ -1,7 +1,7 @@
-"""Dependencies as Poetry writes them (`^1.2`, `~1.2`, tables), as the installer understands them."""
+"""Translates Poetry's dependencies (`^1.2`, `~1.2`, tables) to requirements."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -13,11 +13,11 @@ _ELSEWHERE = ("git", "path", "url", "file")
 
 
 class PoetryUnclear(ValueError):
-    """A dependency that cannot be written for the installer; the message names it."""
+    """A dependency has no translation; the message names it."""
 
 
 def poetry_requirements(dependencies: Table) -> Iterator[str]:
-    """Without `python` and what is optional. Raises PoetryUnclear."""
+    """The requirements, without `python` and optional ones. Raises PoetryUnclear."""
     for name, value in dependencies.values.items():
         if name.lower() == "python":
             continue
@@ -33,7 +33,7 @@ def poetry_requirements(dependencies: Table) -> Iterator[str]:
 
 
 def poetry_specifier(version: str) -> str:
-    """A version as Poetry writes it (`^3.9`), as a specifier. Raises PoetryUnclear."""
+    """Translates a version of Poetry (`^3.9`) to a specifier. Raises PoetryUnclear."""
     return ",".join(_specifiers("python", version))
 
 
@@ -72,11 +72,8 @@ def _specifiers(name: str, version: str) -> Iterator[str]:
 
 
 def _end(number: str, *, is_caret: bool) -> str:
-    """What `^` and `~` do not mean any more: the next of the first number that is not 0, or of the second one."""
+    """The first version that `^` or `~` excludes: the first number that is not 0, or the second number, plus one."""
     numbers = [int(one) for one in _NUMBERS.findall(re.split(r"[^0-9.]", number)[0])]
-    at = _first_set(numbers) if is_caret else min(1, len(numbers) - 1)
+    last = len(numbers) - 1
+    at = next((at for at, one in enumerate(numbers) if one), last) if is_caret else min(1, last)
     return ".".join(map(str, (*numbers[:at], numbers[at] + 1)))
-
-
-def _first_set(numbers: Sequence[int]) -> int:
-    return next((at for at, one in enumerate(numbers) if one), len(numbers) - 1)

@@ -1,12 +1,14 @@
-"""What a Python project says of itself: its tables, and what it depends on."""
+"""Reads the files in which projects declare metadata and dependencies."""
 
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import cast
+
+from packaging.utils import canonicalize_name
 
 from engine.making.repositories.trees import Tree
 
@@ -21,14 +23,14 @@ _TEXT = re.compile(
 """A text or a comment of TOML, closed or not."""
 _KEY = re.compile(r"(?:[\w-]++[ \t]*+\.?+[ \t]*+)++")
 _MOST_PARTS = 200
-"""Reading a key of TOML takes time and memory by the square of its parts."""
+"""The time and memory to read a TOML key grow with the square of its parts."""
 _MOST_LINES, _LONGEST_LINE = 5_000, 500
 _NAME = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a TOML file, or an object of JSON; what is missing, or is something else, is empty."""
+    """A table of TOML or an object of JSON. Missing values, and values of other types, are empty."""
 
     values: Mapping[str, object] = field(default_factory=dict[str, object])
 
@@ -49,12 +51,12 @@ class Table:
 
 
 def pyproject_of(tree: Tree, folder: PurePosixPath) -> Table:
-    """Empty where there is none that can be read. Blocks."""
+    """Empty if there is no readable pyproject.toml. Blocks."""
     return toml_of(tree, folder / PYPROJECT, _MAX_BYTES)
 
 
 def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
-    """Empty where there is none that can be read, in so many bytes. Blocks."""
+    """Empty if there is no readable file within the limit of bytes. Blocks."""
     text = tree.text(path, limit) or ""
     if any(key[0].count(".") > _MOST_PARTS for key in _KEY.finditer(_TEXT.sub("a", text))):
         return Table()
@@ -65,12 +67,12 @@ def toml_of(tree: Tree, path: PurePosixPath, limit: int) -> Table:
 
 
 def readable_ini(text: str) -> str:
-    """So many lines of it, without long ones: configparser takes time by the square of both."""
+    """The text without long lines, up to a number of lines, because configparser's time grows with the square of both."""
     return "\n".join(line for line in text.split("\n")[:_MOST_LINES] if len(line) <= _LONGEST_LINE)
 
 
 def json_of(text: str | None) -> Table:
-    """Empty where that is no object. Blocks."""
+    """Empty if the text is no JSON object. Blocks."""
     try:
         return Table.of(json.loads(text or ""))
     except (ValueError, RecursionError):
@@ -83,7 +85,7 @@ def folder_text(folder: PurePosixPath) -> str:
 
 
 def is_project(tree: Tree, folder: PurePosixPath) -> bool:
-    """Whether a folder says what its modules depend on. Blocks."""
+    """Whether a folder declares dependencies. Blocks."""
     if any(tree.has(folder / name) for name in _SAYING):
         return True
     about = pyproject_of(tree, folder)
@@ -91,22 +93,16 @@ def is_project(tree: Tree, folder: PurePosixPath) -> bool:
 
 
 def project_folder(tree: Tree, path: PurePosixPath) -> PurePosixPath | None:
-    """The nearest folder above a file that says what it depends on. Blocks."""
+    """The nearest folder above a file that declares dependencies. Blocks."""
     return next((folder for folder in path.parents if is_project(tree, folder)), None)
 
 
 def dependencies_named(tree: Tree, folder: PurePosixPath) -> frozenset[str]:
-    """The names of what a project depends on, in lower case, without what they bring. Blocks."""
-    return frozenset(name for name in _named(tree, folder) if name)
-
-
-def _named(tree: Tree, folder: PurePosixPath) -> Iterator[str]:
+    """The normalised names of a project's direct dependencies. Blocks."""
     about = pyproject_of(tree, folder)
-    yield from map(_name, about.table("project").texts("dependencies"))
-    yield from map(_name, about.table("tool").table("poetry").table("dependencies").values)
-    yield from map(_name, (tree.text(folder / "requirements.txt") or "").splitlines())
-
-
-def _name(requirement: str) -> str:
-    found = _NAME.match(requirement)
-    return re.sub(r"[-_.]+", "-", found[1]).lower() if found else ""
+    requirements = (
+        *about.table("project").texts("dependencies"),
+        *about.table("tool").table("poetry").table("dependencies").values,
+        *(tree.text(folder / "requirements.txt") or "").splitlines(),
+    )
+    return frozenset(canonicalize_name(found[1]) for found in map(_NAME.match, requirements) if found)

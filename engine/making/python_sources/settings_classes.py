@@ -1,4 +1,4 @@
-"""The variables without a default that pydantic's settings classes read, by their syntax; nothing is imported."""
+"""Finds the variables without a default that pydantic's settings classes read, from their syntax."""
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -10,30 +10,30 @@ from engine.making.python_sources.modules import parsed
 _SETTINGS = "BaseSettings"
 _MODELS = (_SETTINGS, "BaseModel")
 _PLAIN = ("str", "int", "float", "bool")
-"""What these annotate has no parts."""
+"""Types without parts."""
 _DEEPEST = 4
 _MOST = 1_000
 _LONGEST = 128
-"""No variable of a tool has a longer name: what is longer is no part of one."""
+"""No variable of a tool has a longer name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needed:
-    """`wholes` are the variables that may hold it in their JSON. With `between` after its name begin those that hold parts of it."""
+    """A required variable. `wholes` are variables whose JSON may hold it; variables with its name and `between` hold parts of it."""
 
     name: str
     between: str
     wholes: tuple[str, ...] = ()
 
     def is_in(self, known: Collection[str]) -> bool:
-        """As pydantic looks for it, in any case; `known` are in upper case."""
+        """Whether pydantic would find it; case does not matter. `known` are in upper case."""
         names, beginning = {one.upper() for one in (self.name, *self.wholes)}, f"{self.name}{self.between}".upper()
         return any(one in names or (self.between and one.startswith(beginning)) for one in known)
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """`kind` is the name that its annotation ends with, `alias` the variable that it names itself."""
+    """`kind` is the last name of its annotation, `alias` its own variable, if it has one."""
 
     kind: str
     alias: str
@@ -41,7 +41,7 @@ class _Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Model:
-    """`needed` are its fields without a default, `beside` the models of its module."""
+    """`needed` are fields without a default, `beside` are the models of its module."""
 
     is_settings: bool
     prefix: str
@@ -51,8 +51,9 @@ class _Model:
 
 
 def required_variables(texts: Callable[[], Iterable[str]]) -> tuple[Needed, ...]:
-    """Of modules' texts, at most so many. A class that is only a part of another one is read from variables with the name of the field
-    before its own.
+    """The required variables in the modules' texts, up to a limit.
+
+    The variables of a class that is a field of another class begin with the field's name.
     """
     if not any(_SETTINGS in text for text in texts()):
         return ()
@@ -64,7 +65,7 @@ def required_variables(texts: Callable[[], Iterable[str]]) -> tuple[Needed, ...]
 
 
 def _models(text: str) -> list[tuple[str, _Model]]:
-    """With their names."""
+    """The models of a module, with their names."""
     syntax = parsed(text)
     found: list[tuple[str, _Model]] = []
     beside: dict[str, _Model] = {}
@@ -80,7 +81,7 @@ def _models(text: str) -> list[tuple[str, _Model]]:
 
 
 def _fields(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[tuple[str, _Field, _Model | None]]:
-    """With the class of each that is a part: that of its own module first."""
+    """The required fields. A field whose type is a model has that too; models of the same module come first."""
     for name, one in model.needed.items():
         yield name, one, model.beside.get(one.kind) or elsewhere.get(one.kind)
 
@@ -92,7 +93,7 @@ def _required(model: _Model, elsewhere: Mapping[str, _Model]) -> Iterator[Needed
 
 
 def _nested(path: tuple[_Model, ...], whole: Needed, elsewhere: Mapping[str, _Model]) -> Iterator[Needed]:
-    """The whole of it where none of its fields is needed, where it lies too deep, and where it is a part of itself."""
+    """The variables of a nested model: one for the whole if no field is required, it lies too deep, or it is recursive."""
     model = path[-1]
     if not model.needed or len(path) > _DEEPEST or model in path[:-1]:
         yield whole
@@ -107,7 +108,7 @@ def _between(between: str, one: _Field) -> str:
 
 
 def _needed(node: ast.ClassDef) -> Iterator[tuple[str, _Field]]:
-    """Fields that have no default."""
+    """Fields without a default."""
     for one in node.body:
         match one:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation, value=value) if not name.startswith(("_", "model_config")):
@@ -138,7 +139,7 @@ def _alias(value: ast.expr | None) -> str:
 
 
 def _is_optional(annotation: ast.expr) -> bool:
-    """Node by node: to write it out takes a call for each level, and others nest as they like."""
+    """Walks the nodes without recursion, because annotations may be nested deeply."""
     names = (_name(one) or _text(one) for one in ast.walk(annotation))
     return any("ClassVar" in name or "SettingsConfigDict" in name for name in names)
 

@@ -1,4 +1,4 @@
-"""The variables that an app of a repository reads: what its examples and settings classes say, what the task gives, what is missing."""
+"""Finds the variables of a repository's app: from its examples, its settings classes and the task."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from toolagent.contracts.sources import ToolSource
 _EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]{0,127})[ \t]*=(.*)")
 _REFERENCE = "secret:"
-"""Only a request may name secrets of this host: a repository that names them must not see them."""
+"""Only a request may name secrets of this host, not a repository."""
 _PLACEHOLDER = re.compile(r"your[-_ ]|<.*>|\bx{3,}|\.\.\.$|change[-_]?me|replace[-_]|\[.*\]|_here\b|\$\{", re.IGNORECASE)
 _DATABASE = re.compile(r"(?:^|_)(?:DATABASE|DB)_(?:URL|URI|DSN)$|^SQLALCHEMY_DATABASE_UR[IL]$", re.IGNORECASE)
 _SERVED = re.compile(r"(?:postgres(?:ql)?|mysql|mariadb|mssql|oracle|cockroachdb)(\+\w+)?://", re.IGNORECASE)
@@ -27,21 +27,22 @@ _TAKES_ANY = re.compile(
     r"(?:advanced_alchemy|databases|dj_database_url|environ|flask_sqlalchemy|ormar|playhouse|sqlalchemy|sqlmodel|tortoise)\b",
     re.MULTILINE,
 )
-"""What takes an address of SQLite as well as one of a server: drivers of PostgreSQL do not."""
+"""Packages that accept an address of SQLite as well as one of a server. Drivers of PostgreSQL do not."""
 _ASYNC = re.compile(r"\+(?:asyncpg|aiomysql|asyncmy|psycopg_async)\b")
 _TRANSPORT = re.compile(r"(?:^|_)TRANSPORT(?:_TYPE|_MODE)?=(?:https?|sse|streamable[-_]?http)$", re.IGNORECASE)
 _OURS = ("TOOL_AGENT_", "LD_")
 _MOST_READ = 2_000
 _MOST = 100
 _LONGEST = 2_000
+_OFFERED = ": a database of its own is used (SQLite in its home folder); give another in `env`."
 _USUAL, _SQLITE = "DATABASE_URL", "app.db"
 
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """`values` are what the app runs with. `required`: it does not start without these; `missing`: it names them, and they have no value.
+    """`values` are what the app runs with. It does not start without `required` ones; `missing` ones are named and have no value.
 
-    `notes` say what was taken for it.
+    `notes` tell about chosen values.
     """
 
     values: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -53,11 +54,9 @@ class Variables:
 def variables_for(
     tree: Tree, folder: PurePosixPath, given: Mapping[str, str], *, beside: PurePosixPath | None = None, is_python: bool = True
 ) -> Variables:
-    """`given` go before all others; defaults of examples are taken, first of that `beside` the modules.
+    """`given` values win; then defaults of examples, first of the example `beside` the modules.
 
-    SQLite is offered as SQLAlchemy writes it, to Python that can use it.
-
-    Blocks.
+    A database variable gets an SQLite address of SQLAlchemy, if the Python code can use one. Blocks.
     """
     offers = is_python and any(_TAKES_ANY.search(text) for text in _texts(tree, folder))
     values: dict[str, str] = {}
@@ -67,11 +66,11 @@ def variables_for(
     for name, value in _of_examples(tree, (beside or folder, folder, PurePosixPath())):
         if name in given or name in values:
             continue
-        if _TRANSPORT.search(f"{name}={value}"):  # an MCP server is first spoken to on its stdin and stdout
+        if _TRANSPORT.search(f"{name}={value}"):  # MCP servers are first tried on stdin and stdout
             notes.append(f"{name}: its default is taken, not {value!r} of the example; give another in `env`.")
         elif offers and _DATABASE.search(name) and (not value or _SERVED.match(value)):
             values[name] = _sqlite(name, value, served)
-            notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
+            notes.append(name + _OFFERED)
         elif value and _REFERENCE not in value.lower() and not _PLACEHOLDER.search(value):
             values[name] = value
         else:
@@ -80,17 +79,16 @@ def variables_for(
     needed = [one.name for one in required_variables(lambda: _texts(tree, folder)) if not one.is_in(known)]
     asked = dict.fromkeys((name for name in needed if _DATABASE.search(name)), "") | _databases(tree, folder, {*given, *values})
     for name, default in asked.items() if offers else ():
-        if _is_ours(name) or not _NAME.fullmatch(name):
-            continue
-        values[name] = _sqlite(name, default, served)
-        notes.append(f"{name}: a database of its own is used (SQLite in its home folder); give another in `env`.")
+        if not _is_ours(name) and _NAME.fullmatch(name):
+            values[name] = _sqlite(name, default, served)
+            notes.append(name + _OFFERED)
     required = tuple(name for name in needed if name not in values)
     left = tuple(name for name in dict.fromkeys(missing) if name not in required and name not in values)
     return Variables({**values, **given}, required, left, tuple(dict.fromkeys(notes)))
 
 
 def with_environment(candidate: Candidate, values: Mapping[str, str]) -> Candidate:
-    """The same, whose sources run with these."""
+    """The candidate with these variables in its sources; the sources' own values win."""
     entries = tuple(
         entry.model_copy(update={"sources": tuple(_given(source, values) for source in entry.sources)}) for entry in candidate.entries
     )
@@ -103,7 +101,7 @@ def _given(source: ToolSource, values: Mapping[str, str]) -> ToolSource:
 
 
 def _of_examples(tree: Tree, places: Iterable[PurePosixPath]) -> Iterator[tuple[str, str]]:
-    """Of one file in each place."""
+    """Variables and values from one example file in each place."""
     for place in dict.fromkeys(places):
         found = next((place / name for name in _EXAMPLES if tree.has(place / name)), None)
         lines = (tree.text(found) or "").splitlines() if found is not None else []
@@ -125,10 +123,10 @@ def _is_ours(name: str) -> bool:
 
 
 def _sqlite(name: str, asked: str, served: dict[str, str]) -> str:
-    """A file for each variable: two of them may be two databases, also where examples give both one address.
+    """An address with a file for each variable, because two variables may be two databases, even if an example gives both one address.
 
-    One address for a driver that is asynchronous and for one that is not is one database. `served` has the first file by driver and
-    address, until it is joined.
+    But one address for an asynchronous and a synchronous driver is one database. `served` has files by driver and address that may
+    still be joined.
     """
     is_async = _ASYNC.search(asked) is not None
     _, _, address = asked.partition("://")
@@ -141,7 +139,7 @@ def _sqlite(name: str, asked: str, served: dict[str, str]) -> str:
 
 
 def _databases(tree: Tree, folder: PurePosixPath, known: Collection[str]) -> dict[str, str]:
-    """Variables that the code reads the address of a database from, and that it takes one of a server for without them."""
+    """Variables from which the code reads a database address, with a server's address as default."""
     asked = (pair for text in _texts(tree, folder) for pair in _ASKED.findall(text))
     return {name: default for name, default in asked if name not in known and _DATABASE.search(name) and _SERVED.match(default)}
 

@@ -1,4 +1,4 @@
-"""What a Python project depends on, as lines for the installer, and the lock it brings itself, if it has one that can be used."""
+"""Reads a Python project's dependencies as requirements, and its own lock if it can be used."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,9 +24,9 @@ _ELSEWHERE = ("git", "path", "url", "workspace")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """`lines` are requirements, `pins` hold the versions of them to what a lock says, `files` are those that `lines` may include.
+    """`lines` are requirements, `pins` are locked versions, `files` are files that `lines` may include.
 
-    `uv_lock`: the project's own, with its pyproject.toml; then the rest is empty.
+    `uv_lock`: the project's own uv.lock and pyproject.toml; then the rest is empty.
     """
 
     lines: tuple[str, ...] = ()
@@ -39,14 +39,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """What a lock says; `name` is its file's."""
+    """A lock; `name` is that of its file."""
 
     name: str
     wanted: Wanted
 
 
 def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
-    """None without a lock, and with one of uv that is older than what the project declares. Raises NotWanted. Blocks."""
+    """None without a lock, or if uv.lock is older than the project's declarations. Raises NotWanted. Blocks."""
     about = pyproject_of(tree, folder)
     _require_index(about)
     lock = tree.text(folder / "requirements.lock", _MAX_LOCK)
@@ -54,7 +54,7 @@ def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
         return Locked("requirements.lock", Wanted(tuple(lock.splitlines()), is_lock=True))
     uv_lock, text = tree.text(folder / "uv.lock", _MAX_LOCK), tree.text(folder / PYPROJECT)
     if uv_lock is not None and text is not None:
-        # Another tool's lock beside it was left behind earlier still.
+        # Another tool's lock beside it is older still.
         return Locked("uv.lock", Wanted(uv_lock={"uv.lock": uv_lock, PYPROJECT: text})) if _is_of(uv_lock, about) else None
     if pins := _pins(tree, folder):
         return Locked("poetry.lock", replace(declared_of(tree, folder), pins=pins))
@@ -64,9 +64,9 @@ def locked_of(tree: Tree, folder: PurePosixPath) -> Locked | None:
 
 
 def _is_of(uv_lock: str, about: Table) -> bool:
-    """Whether it has what the project declares by now, in a version that fits; uv would write it anew.
+    """Whether the lock has all declared dependencies in fitting versions; otherwise uv would write it anew.
 
-    What a marker asks for may rightly be missing. A package whose version is not said, as of the project itself, fits.
+    A requirement with a marker may be missing. A package without a version, such as the project itself, fits.
     """
     known: dict[str, list[str]] = {}
     for name, version in cast("list[tuple[str, str]]", _LOCKED.findall(uv_lock)):
@@ -82,14 +82,14 @@ def _is_of(uv_lock: str, about: Table) -> bool:
 
 
 def declared_of(tree: Tree, folder: PurePosixPath) -> Wanted:
-    """What the project says in words of its own. Raises NotWanted. Blocks."""
+    """The project's own declarations. Raises NotWanted. Blocks."""
     about = pyproject_of(tree, folder)
     _require_index(about)
     return Wanted((*_declared(tree, folder, about),), files=dict(_included(tree, folder)))
 
 
 def _require_index(about: Table) -> None:
-    """What a project takes from elsewhere may have another package's name on the index."""
+    """Raises NotWanted for packages from elsewhere, whose names may belong to other packages on the index."""
     sources = about.table("tool").table("uv").table("sources")
     for name in sources.values:
         if any(where in sources.table(name).values for where in _ELSEWHERE):
@@ -121,7 +121,7 @@ def _of_pipfile(packages: Mapping[str, object]) -> Iterator[str]:
 
 
 def _pipfile_lock(text: str | None) -> Iterator[str]:
-    """Packages of an index with their versions, as requirements."""
+    """The locked packages of an index, as requirements."""
     packages = json_of(text).table("default")
     for name in packages.values:
         about = packages.table(name)
@@ -132,12 +132,12 @@ def _pipfile_lock(text: str | None) -> Iterator[str]:
 
 
 def _of_requirements(text: str) -> Iterator[str]:
-    """Without the project itself, whose modules are there anyhow, and without indexes: where packages come from is said by this host."""
+    """The requirements without the project itself, and without indexes, which this host chooses."""
     yield from (line for line in text.splitlines() if not _ITSELF.fullmatch(line.strip()) and not _INDEX.match(line))
 
 
 def _included(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
-    """Files that one of requirements may name, by their paths beside it."""
+    """Files that a requirements.txt may include, by relative path."""
     for path in tree.files:
         if path.is_relative_to(folder) and path.suffix == ".txt" and re.search(r"requirement|constraint|base|common", path.as_posix()):
             text = tree.text(path)
@@ -146,15 +146,14 @@ def _included(tree: Tree, folder: PurePosixPath) -> Iterator[tuple[str, str]]:
 
 
 def _pins(tree: Tree, folder: PurePosixPath) -> tuple[str, ...]:
-    """The versions of poetry.lock, of packages that come from an index."""
+    """The versions in poetry.lock, of packages from an index."""
     packages = toml_of(tree, folder / "poetry.lock", _MAX_LOCK).values.get("package")
-    found = [Table.of(one) for one in cast("list[object]", packages)] if isinstance(packages, list) else []
     versions: dict[str, str] = {}
     doubled: set[str] = set()
-    for one in found:
+    for one in map(Table.of, cast("list[object]", packages) if isinstance(packages, list) else ()):
         name, version = canonicalize_name(one.text("name")), one.text("version")
         if name in versions:
-            # Of several for different machines, none is pinned.
+            # A package with several versions, for different machines, is not pinned.
             doubled.add(name)
         if name and re.fullmatch(r"[0-9A-Za-z.+!_-]+", version) and not one.table("source").text("url"):
             versions[name] = version

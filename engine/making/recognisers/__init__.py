@@ -1,4 +1,4 @@
-"""What a repository can be recognised as: one module each and one line here, in the order in which it is preferred."""
+"""The recognisers of repositories: one module and one line here for each, in order of preference."""
 
 from collections.abc import Mapping
 

@@ -1,11 +1,11 @@
-"""Recognises ASGI applications of Python projects, by reading their modules; nothing is imported."""
+"""Recognises ASGI applications of Python projects by reading their modules, without importing them."""
 
-import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from engine.making.python_sources.apps import app_findings, modules_like
-from engine.making.python_sources.asgi_apps import FRAMEWORKS, App, apps_in
+from engine.making.python_sources.asgi_apps import FRAMEWORKS, apps_in
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
@@ -14,8 +14,4 @@ _LIKELY = re.compile(r"\b(?:FastAPI|Starlette|Litestar|Quart|Application|AsyncAp
 
 def recognise_asgi(tree: Tree) -> Iterator[Finding]:
     """See `app_findings` for the details."""
-    yield from app_findings(tree, FindingKind.ASGI, modules_like(tree, _LIKELY), _apps, first="fastapi")
-
-
-def _apps(syntax: ast.Module) -> Iterator[App]:
-    return apps_in(syntax, FRAMEWORKS)
+    yield from app_findings(tree, FindingKind.ASGI, modules_like(tree, _LIKELY), partial(apps_in, frameworks=FRAMEWORKS), first="fastapi")

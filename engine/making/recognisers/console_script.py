@@ -1,8 +1,9 @@
-"""Recognises programs that a project installs: Python's console scripts, and the `bin` of npm packages."""
+"""Recognises the programs that a project installs: Python's console scripts, and the `bin` of npm packages."""
 
 import configparser
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import PurePosixPath
 
 from pydantic import JsonValue
@@ -18,7 +19,7 @@ _MOST_READ = 2_000
 _LONGEST = 200
 _SETUP = ("setup.cfg", "setup.py")
 _OF_OTHERS = ("package.json", "Cargo.toml", "go.mod", "CMakeLists.txt", "pom.xml", "build.gradle", "build.gradle.kts")
-"""What a project of another language has at its root: Python only helps there."""
+"""Files of projects in other languages, where Python scripts are only helpers."""
 _SAYS = re.compile(r"[\"']\s*([A-Za-z0-9][\w.-]*)\s*=\s*([\w.]+\s*:\s*[\w.]++)[^\"']*[\"']")
 _GROUP = re.compile(r"console_scripts[^\]]*")
 _FILES = re.compile(r"\bscripts\s*=\s*\[([^\]]*)")
@@ -28,9 +29,9 @@ _RUNS = re.compile(r"^(?:if __name__ ==|\w.*\.parse_args\()", re.MULTILINE)
 
 
 def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
-    """`details`: `language`, and `scripts`, what each program is (`module:function`, or a file) by its name. The nearest come first.
+    """The nearest programs first. `details`: `language`, and `scripts`, each program (`module:function`, or a file) by its name.
 
-    `are_files`: nothing installs them, they are files of the folder that `path` is in.
+    `are_files`: nothing installs them, they are files in the folder of `path`.
     """
     folders = dict.fromkeys(path.parent for path in tree.files if path.name in (PYPROJECT, *_SETUP))
     for folder in sorted(list(folders)[:_MOST], key=lambda folder: is_aside(f"{folder}/x")):
@@ -46,10 +47,10 @@ def recognise_console_scripts(tree: Tree) -> Iterator[Finding]:
 
 
 def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath, Mapping[str, str]]:
-    """The file that names the console scripts of a Python project, and these. Blocks."""
+    """The file that names a Python project's console scripts, and the scripts. Blocks."""
     project = pyproject_of(tree, folder)
     said = project.table("project")
-    # Setuptools takes them as entry points, too, though the standard names another table for them.
+    # Setuptools also accepts them as entry points.
     tables = (
         said.table("scripts"),
         said.table("entry-points").table("console_scripts"),
@@ -57,8 +58,7 @@ def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath
     )
     if found := dict(pair for table in tables for pair in _texts(table)):
         return folder / PYPROJECT, found
-    configured = _of_setup_cfg(tree.text(folder / "setup.cfg") or "")
-    if configured:
+    if configured := _of_setup_cfg(tree.text(folder / "setup.cfg") or ""):
         return folder / "setup.cfg", configured
     setup = tree.text(folder / "setup.py") or ""
     files = {name: file for found in _FILES.findall(setup) for file, name in _FILE.findall(found)}
@@ -68,7 +68,7 @@ def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath
 
 
 def _loose(tree: Tree) -> Iterator[Finding]:
-    """Scripts with a parser, of a repository that is no package: by their folders, the one with the most first."""
+    """Scripts with a parser in a repository that is no package, by folder, the folder with the most first."""
     by_folder: dict[PurePosixPath, list[str]] = {}
     scripts = (path for path in tree.files if path.suffix == ".py" and not is_example(path.as_posix()))
     for path in [path for path in scripts if not path.name.startswith("test_")][:_MOST_READ]:
@@ -90,7 +90,7 @@ def npm_programs_of(tree: Tree, path: PurePosixPath) -> Mapping[str, str]:
 
 def _texts(table: Table) -> Iterator[tuple[str, str]]:
     found = ((name[:_LONGEST], value[:_LONGEST]) for name, value in table.values.items() if isinstance(value, str))
-    yield from (pair for pair, _ in zip(found, range(_MOST_NAMED), strict=False))
+    yield from islice(found, _MOST_NAMED)
 
 
 def _of_setup_cfg(text: str) -> Mapping[str, str]:

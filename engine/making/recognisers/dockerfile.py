@@ -1,4 +1,4 @@
-"""Recognises Dockerfiles, and which ports their images serve."""
+"""Recognises Dockerfiles, and the ports that their images serve."""
 
 import re
 from collections.abc import Iterator
@@ -20,33 +20,31 @@ _MAX_PORT = 65_535
 
 
 def recognise_dockerfiles(tree: Tree) -> Iterator[Finding]:
-    """`details`: `ports`, those of EXPOSE in the last stage; or `refused`, why it is not built. One that exposes a port comes first."""
-    found = [path for path in tree.files if _is_dockerfile(path) and len(path.parts) <= _DEEPEST]
-    findings = [one for path in found[:_MOST] if (one := _finding(tree, path)) is not None]
+    """Dockerfiles that expose a port come first. `details`: `ports`, those of EXPOSE in the last stage; or `refused`, the reason."""
+    found = [path for path in tree.files if _is_dockerfile(path.name.lower()) and len(path.parts) <= _DEEPEST]
+    findings = [_finding(path, text) for path in found[:_MOST] if (text := tree.text(path)) is not None]
     yield from sorted(findings, key=lambda one: (not one.details.get("ports"), is_aside(one.path), one.path.count("/")))
 
 
-def _is_dockerfile(path: PurePosixPath) -> bool:
-    name = path.name.lower()
+def _is_dockerfile(name: str) -> bool:
     return name == "dockerfile" or name.startswith("dockerfile.") or name.endswith(".dockerfile")
 
 
-def _finding(tree: Tree, path: PurePosixPath) -> Finding | None:
-    text = tree.text(path)
-    if text is None:
-        return None
+def _finding(path: PurePosixPath, text: str) -> Finding:
     try:
-        read = Dockerfile.read(text)
+        ports: list[JsonValue] = [*_exposed(Dockerfile.read(text))]
     except DockerfileRefused as refusal:
         summary = f"A Dockerfile that is not built here: {refusal}"
-        return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=summary, details={"refused": str(refusal)})
-    ports: list[JsonValue] = [*_exposed(read)]
-    said = f"port {', '.join(map(str, ports))}" if ports else "no port: it has no EXPOSE that can be read. Add one"
-    return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=f"An image that serves {said}.", details={"ports": ports})
+        details: dict[str, JsonValue] = {"refused": str(refusal)}
+    else:
+        said = f"port {', '.join(map(str, ports))}" if ports else "no port: it has no EXPOSE that can be read. Add one"
+        summary = f"An image that serves {said}."
+        details = {"ports": ports}
+    return Finding(kind=FindingKind.DOCKERFILE, path=path.as_posix(), summary=summary, details=details)
 
 
 def _exposed(read: Dockerfile) -> list[int]:
-    """Of the last stage; a variable counts with what ARG or ENV say of it before."""
+    """The ports of the last stage; variables have the values of earlier ARG and ENV."""
     known: dict[str, str] = {}
     found: dict[int, None] = {}
     for one in read.instructions:

@@ -1,13 +1,13 @@
-"""Recognises servers of the Model Context Protocol, in Python and Node.js, and what may start them."""
+"""Recognises MCP servers in Python and Node.js, and what may start them."""
 
-import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
-from typing import cast
 
+from packaging.utils import canonicalize_name
 from pydantic import JsonValue
 
+from engine.making.python_sources.apps import position
 from engine.making.python_sources.projects import PYPROJECT, dependencies_named, folder_text, json_of, project_folder, pyproject_of
 from engine.making.recognisers.console_script import console_scripts_of, npm_programs_of
 from engine.making.repositories.asides import is_aside
@@ -38,9 +38,9 @@ _LIKELY = ("server.py", "main.py", "__main__.py", "app.py", "__init__.py")
 
 
 def recognise_mcp_servers(tree: Tree) -> Iterator[Finding]:
-    """`details`: `language`, `project` (where something says what it depends on), `programs` that may start it, `module`, its file.
+    """`details`: `language`, `project` (the folder that declares dependencies), `programs` that may start it, its file `module`.
 
-    `http`: `alone` where its code speaks HTTP and names no stdio, `too` where it has both.
+    `http`: `alone` if its code speaks HTTP and names no stdio, `too` if it has both.
     """
     found = [*_python(tree), *_node(tree)]
     found.sort(key=lambda one: (is_aside(one.path), str(one.details.get("project", "~")).count("/"), "project" not in one.details))
@@ -68,12 +68,11 @@ def _of_python(tree: Tree, project: PurePosixPath | None, files: list[PurePosixP
     if project is not None:
         _, scripts = console_scripts_of(tree, project)
         details["project"] = folder_text(project)
-        likely = sorted(scripts, key=lambda name: (not _MCP.search(f"{name} {scripts[name]}"), name))
-        details["programs"] = [*likely]
+        details["programs"] = [*_mcp_first(scripts)]
         names = (*scripts, pyproject_of(tree, project).table("project").text("name"))
         details["arguments"] = [*_arguments(tree, project, names)]
     details.update(_http(tree, files))
-    if best is not None:
+    if best:
         details["module"] = best.as_posix()
     said = "" if project is not None else " No file says what it depends on."
     return Finding(kind=FindingKind.MCP_SERVER, path=where.as_posix(), summary=f"An MCP server.{said}", details=details)
@@ -86,37 +85,29 @@ def _http(tree: Tree, files: Iterable[PurePosixPath]) -> dict[str, JsonValue]:
     return {"http": "too" if any(_STDIO.search(text) for text in texts) else "alone"}
 
 
-def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> list[str]:
-    """What the README tells clients to start it with (`"args": [...]`), behind the name of a program or package of it.
+def _arguments(tree: Tree, project: PurePosixPath, names: Iterable[str]) -> Sequence[str]:
+    """The arguments in the README's instructions for clients (`"args": [...]`), after the name of a program or package.
 
-    Of Node.js also behind the place of a file, wherever that is.
+    In Node.js also after the path of a file.
     """
-    own = {_plain(name) for name in names if name}
+    own = {canonicalize_name(name) for name in names if name}
     readmes = [path for path in tree.files if path.name.lower() == "readme.md" and path.parent in (project, PurePosixPath())]
     for found in (found for path in readmes for found in _ARGUMENTS.findall(tree.text(path) or "")):
-        try:
-            told: object = json.loads(found)
-        except (ValueError, RecursionError):
-            continue
-        words = [one for one in cast("list[object]", told) if isinstance(one, str)] if isinstance(told, list) else []
-        places = [at for at, word in enumerate(words) if _plain(_unversioned(word)) in own or _NODE_FILE.search(word)]
-        rest = words[places[-1] + 1 :] if places else []
+        words = json_of(f'{{"args":{found}}}').texts("args")
+        places = [at for at, word in enumerate(words) if _unversioned(word) in own or _NODE_FILE.search(word)]
+        rest = words[places[-1] + 1 :] if places else ()
         if rest and len(rest) <= _MOST_ARGUMENTS and not any(_PLACEHOLDER.search(word) for word in rest):
             return rest
-    return []
+    return ()
 
 
 def _unversioned(word: str) -> str:
-    """`@scope/name@1.2` without its version."""
-    return f"{word[:1]}{word[1:].partition('@')[0]}"
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    """The normalised name, without the version of `@scope/name@1.2`."""
+    return canonicalize_name(f"{word[:1]}{word[1:].partition('@')[0]}")
 
 
 def _named_in_manifests(tree: Tree, project: PurePosixPath | None) -> frozenset[PurePosixPath]:
-    """The files that a manifest for clients tells to start."""
+    """The files that a manifest for clients starts."""
     folder = project or PurePosixPath()
     texts = (tree.text(folder / name) for name in _MANIFESTS)
     words = (word for text in texts if text for word in _WORD.findall(text[:_LONGEST]))
@@ -124,15 +115,14 @@ def _named_in_manifests(tree: Tree, project: PurePosixPath | None) -> frozenset[
 
 
 def _rank(tree: Tree, path: PurePosixPath, named: frozenset[PurePosixPath]) -> tuple[object, ...]:
-    """What starts a server goes before what only knows of one."""
+    """Sorts files that start a server before files that only mention one."""
     text = tree.text(path) or ""
-    name = _LIKELY.index(path.name) if path.name in _LIKELY else len(_LIKELY)
     return (
         path not in named,
         not _STARTS.search(text),
         not _MAIN.search(text),
         path.name.startswith("test_"),
-        name,
+        position(path.name, _LIKELY),
         len(path.parts),
         path.as_posix(),
     )
@@ -141,22 +131,24 @@ def _rank(tree: Tree, path: PurePosixPath, named: frozenset[PurePosixPath]) -> t
 def _node(tree: Tree) -> Iterator[Finding]:
     for path in [path for path in tree.files if path.name == "package.json"][:_MOST]:
         package = json_of(tree.text(path))
-        # What is bundled is needed for building alone; others may only test with it.
+        # A bundled package is only a development dependency; other projects may only test with it.
         bundled = ("devDependencies",) if _MCP.search(package.text("name")) else ()
         wanted = [package.table(kind).values for kind in ("dependencies", "peerDependencies", "optionalDependencies", *bundled)]
         if not any(name in known for known in wanted for name in _NODE_PACKAGES):
             continue
         programs = npm_programs_of(tree, path)
-        main = package.text("main")
-        details: dict[str, JsonValue] = {"language": "nodejs", "project": folder_text(path.parent)}
-        details["programs"] = [*_mcp_first(programs)]
-        details["arguments"] = [*_arguments(tree, path.parent, (*programs, package.text("name")))]
         inside = (one for one in tree.files if one.suffix in _NODE_SOURCES and one.is_relative_to(path.parent))
-        details.update(_http(tree, [one for one in inside if not is_aside(one.as_posix())][:_MOST]))
-        if main:
+        details: dict[str, JsonValue] = {
+            "language": "nodejs",
+            "project": folder_text(path.parent),
+            "programs": [*_mcp_first(dict.fromkeys(programs, ""))],
+            "arguments": [*_arguments(tree, path.parent, (*programs, package.text("name")))],
+            **_http(tree, [one for one in inside if not is_aside(one.as_posix())][:_MOST]),
+        }
+        if main := package.text("main"):
             details["module"] = (path.parent / main).as_posix()
         yield Finding(kind=FindingKind.MCP_SERVER, path=path.as_posix(), summary="An MCP server.", details=details)
 
 
-def _mcp_first(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: (not _MCP.search(name), name))
+def _mcp_first(programs: Mapping[str, str]) -> list[str]:
+    return sorted(programs, key=lambda name: (not _MCP.search(f"{name} {programs[name]}"), name))

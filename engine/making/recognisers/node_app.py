@@ -1,4 +1,4 @@
-"""Recognises apps of Node.js that listen on a port, by what they depend on and what starts them; nothing is run."""
+"""Recognises Node.js apps that listen on a port, by their dependencies and start scripts, without running them."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _MOST = 5
 
 
 def recognise_node_apps(tree: Tree) -> Iterator[Finding]:
-    """`details`: `project`, `framework`, and `starts`, files of the project that may start it. Those at the top come first."""
+    """The apps nearest to the top. `details`: `project`, `framework`, and `starts`, files of the project that may start it."""
     packages = [path for path in tree.files if path.name == "package.json" and not is_aside(path.as_posix())][:_MOST_PACKAGES]
     found = [finding for path in packages if (finding := _app(tree, path)) is not None]
     yield from sorted(found, key=lambda one: (one.path.count("/"), one.path))[:_MOST]
@@ -30,7 +30,7 @@ def _app(tree: Tree, path: PurePosixPath) -> Finding | None:
     framework = next((name for name in _FRAMEWORKS if name in known), "")
     starts = [name for name in _USUAL if _LISTENS.search(tree.text(path.parent / name) or "")] if framework else []
     is_started = bool(_STARTED.search(package.table("scripts").text("start")))
-    # What others install and call is no app, though it may have one in it.
+    # A package that others install and call is no app, though it may contain one.
     is_installed = bool(package.values.get("bin")) and not is_started
     if not framework or is_installed or not (starts or is_started):
         return None

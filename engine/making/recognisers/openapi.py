@@ -16,7 +16,7 @@ _MOST_LOOKED_AT = 400
 _MOST = 10
 _MOST_OTHERS = 5
 _MOST_BYTES = 256 * 1024 * 1024
-"""Of all files that are looked into, beginning with those whose names sound like it."""
+"""Limit for all files together; files with likely names come first."""
 _TOO_LARGE = f"It is larger than {MAX_BYTES >> 20} MiB. Leave out of it what is not to be called."
 _REFERS_ELSEWHERE = re.compile(r"""\$ref["']?\s*:\s*["']?(?!\w+://)[^#"'\s]""")
 _IS_ONE = re.compile(r"(?:openapi|swagger)\b", re.IGNORECASE)
@@ -25,9 +25,9 @@ _SOUNDS_SO = re.compile(r"openapi|swagger|api", re.IGNORECASE)
 
 
 def recognise_openapi(tree: Tree) -> Iterator[Finding]:
-    """`details`: `version`, `title`, `server_url` (absolute, if there is one), `operations`, and `fault`, why it alone makes no tools.
+    """`details`: `version`, `title`, `server_url` (absolute, if any), `operations`, and `fault`, why it alone makes no tools.
 
-    Or `refused`, why it cannot be used at all; or `unread`, of one that is large or in several files, which is read elsewhere.
+    Or `refused`, why it cannot be used; or `unread`: it is large or in several files, and is read later.
     """
     named = [path for path in tree.files if path.name.endswith(_ENDINGS) and not path.name.startswith(".")]
     likely = sorted(named, key=lambda path: not _SOUNDS_SO.search(path.name))[:_MOST_LOOKED_AT]
@@ -50,7 +50,7 @@ def recognise_openapi(tree: Tree) -> Iterator[Finding]:
 
 
 def _is_of_use(finding: Finding) -> bool:
-    """Some describe schemas only."""
+    """Whether it has operations; some documents only have schemas."""
     return "unread" in finding.details or bool(finding.details.get("operations"))
 
 

@@ -1,4 +1,4 @@
-"""What looks at a repository and says what it is, without running any of it."""
+"""The type of recognisers, which look at a repository without running any of it."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
@@ -7,4 +7,4 @@ from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding
 
 Recogniser: TypeAlias = Callable[[Tree], Iterable[Finding]]
-"""Yields what it found, the best first; whatever the files hold, it raises nothing. Blocks."""
+"""Yields findings, the best first. Raises nothing, whatever the files hold. Blocks."""

@@ -1,4 +1,4 @@
-"""Recognises `*.tool.json`: tools that a repository describes itself."""
+"""Recognises `*.tool.json` files, in which a repository describes its tools."""
 
 from collections.abc import Iterator
 
@@ -20,15 +20,12 @@ _RULES = ToolRules()
 
 
 def recognise_tool_files(tree: Tree) -> Iterator[Finding]:
-    """`details`: `tool_id`, `version`, `script` where it is usable, and `aside` of an example; else `faults`, why it is not."""
+    """`details`: `tool_id`, `version`, `script` if it is usable, and `aside` for an example; else `faults`, the reasons."""
     found = [path.as_posix() for path in tree.files if path.name.endswith(SUFFIX) and not path.name.startswith(".")]
     found.sort(key=is_example)
-    findings = [*(_finding(tree, path) for path in found[:_MOST]), *map(_one_too_many, found[_MOST:_MOST_NAMED])]
+    findings = [_finding(tree, path) for path in found[:_MOST]]
+    findings += [_faulty(path, f"There are more than {_MOST} descriptions of tools.") for path in found[_MOST:_MOST_NAMED]]
     yield from sorted(findings, key=lambda one: ("faults" in one.details, is_example(one.path)))
-
-
-def _one_too_many(path: str) -> Finding:
-    return _faulty(path, f"There are more than {_MOST} descriptions of tools.")
 
 
 def _finding(tree: Tree, path: str) -> Finding:

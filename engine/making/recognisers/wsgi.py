@@ -1,11 +1,11 @@
-"""Recognises WSGI applications of Python projects (Flask and others), by reading their modules; nothing is imported."""
+"""Recognises WSGI applications of Python projects (Flask and others) by reading their modules, without importing them."""
 
-import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 from engine.making.python_sources.apps import app_findings, modules_like
-from engine.making.python_sources.asgi_apps import App, apps_in, factories_in
+from engine.making.python_sources.asgi_apps import apps_in, factories_in
 from engine.making.repositories.trees import Tree
 from toolagent.contracts.making import Finding, FindingKind
 
@@ -26,11 +26,8 @@ _LIKELY = re.compile(
 
 
 def recognise_wsgi(tree: Tree) -> Iterator[Finding]:
-    """See `app_findings` for the details. What a function of another module of the repository makes is an app too."""
+    """See `app_findings` for the details. A function of another module of the repository may make an app too."""
     modules = [*modules_like(tree, _LIKELY)]
     made = {name: framework for _, syntax in modules for name, framework in factories_in(syntax, _FRAMEWORKS).items()}
-
-    def apps(syntax: ast.Module) -> Iterator[App]:
-        return apps_in(syntax, _FRAMEWORKS, made)
-
+    apps = partial(apps_in, frameworks=_FRAMEWORKS, made_elsewhere=made)
     yield from app_findings(tree, FindingKind.WSGI, modules, apps, first="flask")

@@ -1,4 +1,4 @@
-"""Addresses of repositories, read strictly: git itself accepts far more than a request may name."""
+"""Parses addresses of repositories strictly, because git accepts far more than a request may name."""
 
 import re
 from collections.abc import Collection
@@ -17,7 +17,7 @@ _LOCAL = "file"
 
 
 class CloneFailure(StrEnum):
-    """Why there is no clone."""
+    """Why a repository cannot be cloned."""
 
     NOT_ALLOWED = "not_allowed"
     NOT_FOUND = "not_found"
@@ -30,7 +30,7 @@ class CloneFailure(StrEnum):
 
 
 class CloneFailed(Exception):
-    """`message` is for people, and holds no secret; `told` is the end of what git wrote."""
+    """`message` is for people, and holds no secret; `told` is the end of git's output."""
 
     def __init__(self, kind: CloneFailure, message: str, *, told: str = "") -> None:
         super().__init__(message)
@@ -39,9 +39,9 @@ class CloneFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RepositoryAddress:
-    """`url` is what git is given; `host` is empty for `file`, and in brackets when it is an IPv6 address. `path` is unquoted.
+    """`url` is for git; `host` is empty for `file`, and in brackets if it is an IPv6 address. `path` is unquoted.
 
-    `user` is that of ssh; empty: the one that its client takes.
+    `user` is for ssh; empty: ssh's default.
     """
 
     scheme: str
@@ -53,14 +53,14 @@ class RepositoryAddress:
 
     @property
     def pattern(self) -> str:
-        """The one host and port that git has to reach."""
+        """The host and port that git has to reach."""
         return f"{self.host}:{self.port}"
 
 
 def repository_address(text: str, schemes: Collection[str]) -> RepositoryAddress:
     """Reads `https://…`, `ssh://…`, `git@host:path` and, where `schemes` has it, `file:///…`, or an absolute path.
 
-    Raises CloneFailed: `not_allowed` for a scheme that is not among them, `refused` for what is no address of a repository.
+    Raises CloneFailed: `not_allowed` for another scheme, `refused` if the text is no address of a repository.
     """
     text = text.strip()
     if not text or len(text) > _LONGEST:
@@ -101,11 +101,9 @@ def _of_url(text: str, schemes: Collection[str]) -> RepositoryAddress:
     path = unquote(parts.path)
     if not path.isprintable():
         raise _refused("The path of this address holds control characters, written as %XX. Write it without them.")
-    user = f"{parts.username}@" if parts.username else ""
-    number = port or _PORTS.get(scheme, 0)
-    shown = f":{port}" if port else ""
-    url = f"{scheme}://{user}{host}{shown}{parts.path}"
-    return RepositoryAddress(scheme, url, path, host.lower(), number, parts.username or "")
+    user = parts.username or ""
+    url = f"{scheme}://{user}{'@' if user else ''}{host}{f':{port}' if port else ''}{parts.path}"
+    return RepositoryAddress(scheme, url, path, host.lower(), port or _PORTS.get(scheme, 0), user)
 
 
 def _of_file(parts: SplitResult) -> RepositoryAddress:
@@ -129,13 +127,15 @@ def _of_scp(text: str, schemes: Collection[str]) -> RepositoryAddress:
 
 def _require(scheme: str, schemes: Collection[str]) -> None:
     if scheme not in schemes:
-        allowed = ", ".join(sorted(schemes)) or "none"
-        message = f"Repositories are not cloned by {scheme!r} here; allowed: {allowed}. It is set by TOOL_AGENT_REPO_SCHEMES."
-        raise CloneFailed(CloneFailure.NOT_ALLOWED, message)
+        raise CloneFailed(
+            CloneFailure.NOT_ALLOWED,
+            f"Repositories are not cloned by {scheme!r} here; allowed: {', '.join(sorted(schemes)) or 'none'}. "
+            "It is set by TOOL_AGENT_REPO_SCHEMES.",
+        )
 
 
 def _require_no_secret(parts: SplitResult, scheme: str) -> None:
-    """What stands before the host is never repeated: over https a user name alone may be a token."""
+    """The user part is never repeated in a message, because over https a user name alone may be a token."""
     if parts.password is not None or (parts.username is not None and scheme != "ssh"):
         raise _refused("A user name, password or token does not belong in the address, where it would be kept and shown. Leave it out.")
     if parts.username is not None and not _USER.fullmatch(parts.username):

@@ -1,16 +1,16 @@
-"""Which files of a repository are for something else than what it is for: by the folders that they are in."""
+"""Recognises files of a repository that are not its main content, by the names of their folders."""
 
 _EXAMPLES = frozenset({"test", "tests", "testing", "example", "examples", "sample", "samples", "docs", "doc", "demo", "benchmarks"})
 _ASIDE = _EXAMPLES | {"scripts"}
 
 
 def is_aside(path: str) -> bool:
-    """Whether a file is in a folder for something else than what the repository is for."""
+    """Whether a file is in a folder of examples, tests, documents or scripts."""
     return _is_below(path, _ASIDE)
 
 
 def is_example(path: str) -> bool:
-    """Whether it is in a folder that shows or tries what the repository is for."""
+    """Whether a file is in a folder of examples, tests or documents."""
     return _is_below(path, _EXAMPLES)
 
 

@@ -1,4 +1,4 @@
-"""What git and ssh say when they cannot clone, in words that a person can act on."""
+"""Translates failures of git and ssh into words that a person can act on."""
 
 import re
 import signal
@@ -17,10 +17,10 @@ _SSH_PORT = 22
 _SIGNALLED = 128
 _OF_LIMITS = ("SIGKILL", "SIGSEGV", "SIGABRT", "SIGBUS")
 _FULL = r"File size limit exceeded|died of signal 25|invalid index-pack output|No space left|File too large|pack exceeds maximum"
-"""Signal 25 is SIGXFSZ: what ends by it says nothing, and git only that it heard nothing; connections break off besides."""
+"""Messages of a full disk. Signal 25 is SIGXFSZ: the program that it ends says nothing, and git reports a broken connection."""
 
 _DAMAGED = "repository corruption on the remote side"
-"""Then git hears nothing, too."""
+"""In this case too, git reports a broken connection."""
 
 _SAID: Mapping[str, CloneFailure] = {
     _DAMAGED: CloneFailure.REFUSED,
@@ -34,7 +34,7 @@ _SAID: Mapping[str, CloneFailure] = {
 
 
 def too_large(extent: Extent, max_bytes: int, max_files: int) -> CloneFailed:
-    """`extent` is what was there when one of the limits had been passed."""
+    """`extent` was measured when one of the limits was exceeded."""
     if extent.size > max_bytes:
         limit, setting = f"{_size(max_bytes)} of disk", "TOOL_AGENT_REPO_MAX_BYTES"
     else:
@@ -49,26 +49,28 @@ def too_slow(wall_s: float) -> CloneFailed:
 
 
 def failure_of(done: Execution, address: RepositoryAddress, refusals: Sequence[str]) -> CloneFailed:
-    """`refusals` are those of the proxy, as `host:port: reason`."""
+    """`refusals` are from the proxy, as `host:port: reason`."""
     told = done.stderr[-_TOLD:].decode(errors="replace").strip()
     if (bound := _bound(done, told)) is not None:
         return bound
+    if refusals and any(one in refusals[0] for one in ("could not be resolved", "No connection")):
+        return CloneFailed(CloneFailure.UNAVAILABLE, f"The host of the repository cannot be reached: {refusals[0]}", told=told)
     if refusals:
-        return _refused(refusals[0], told)
+        return CloneFailed(CloneFailure.NOT_ALLOWED, f"The sandbox does not let git go there: {refusals[0]}", told=told)
     kind = next((kind for said, kind in _SAID.items() if re.search(said, told, re.IGNORECASE)), CloneFailure.REFUSED)
     return CloneFailed(kind, f"{_REASONS[kind].format(place=address.host or address.path)} git says: {_last_line(told)}", told=told)
 
 
 def ssh_failure_of(done: Execution, address: RepositoryAddress, words: str) -> CloneFailed:
-    """`words` are what the client of ssh said. What the other side says comes that way too."""
+    """`words` are the output of the ssh client, also of the other side."""
     told = f"{words[-_TOLD:]}\n{done.stderr[-_TOLD:].decode(errors='replace')}".strip()
     if (bound := _bound(done, told)) is not None:
         return bound
+    place, port = (address.host, "") if address.port == _SSH_PORT else (address.pattern, f"-p {address.port} ")
+    keyscan = f"ssh-keyscan {port}{address.host.strip('[]')}"
     for said, (kind, reason) in _SSH_SAID.items():
         if re.search(said, told, re.IGNORECASE):
-            return CloneFailed(
-                kind, f"{reason.format(place=_place(address), keyscan=_keyscan(address))} ssh says: {_ssh_line(words)}", told=told
-            )
+            return CloneFailed(kind, f"{reason.format(place=place, keyscan=keyscan)} ssh says: {_ssh_line(words)}", told=told)
     return failure_of(replace(done, stderr=told.encode()), address, ())
 
 
@@ -105,11 +107,11 @@ _SSH_SAID: Mapping[str, tuple[CloneFailure, str]] = {
         "{place} cannot be reached over ssh now, or broke off.",
     ),
 }
-"""The first that is said counts."""
+"""The first pattern that matches counts."""
 
 
 def _bound(done: Execution, told: str) -> CloneFailed | None:
-    """What the run came to, if it was not git that ended it."""
+    """The failure, if a limit ended the run."""
     if done.cut == "time":
         return too_slow(done.duration_s)
     if done.ending.out_of_memory:
@@ -131,7 +133,7 @@ def _beyond(what: str, remedy: str, told: str) -> CloneFailed:
 
 
 def _ended(done: Execution, told: str) -> CloneFailed | None:
-    """By a signal, without a word of git's."""
+    """The failure, if a signal ended git without a message."""
     if done.code <= _SIGNALLED or told:
         return None
     names = {one.value: one.name for one in signal.Signals}
@@ -152,23 +154,8 @@ _REASONS: Mapping[CloneFailure, str] = {
 }
 
 
-def _refused(refusal: str, told: str) -> CloneFailed:
-    if "could not be resolved" in refusal or "No connection" in refusal:
-        return CloneFailed(CloneFailure.UNAVAILABLE, f"The host of the repository cannot be reached: {refusal}", told=told)
-    return CloneFailed(CloneFailure.NOT_ALLOWED, f"The sandbox does not let git go there: {refusal}", told=told)
-
-
-def _place(address: RepositoryAddress) -> str:
-    return address.host if address.port == _SSH_PORT else address.pattern
-
-
-def _keyscan(address: RepositoryAddress) -> str:
-    port = "" if address.port == _SSH_PORT else f"-p {address.port} "
-    return f"ssh-keyscan {port}{address.host.strip('[]')}"
-
-
 def _ssh_line(words: str) -> str:
-    """What counts is said first; what follows is advice, and rows of `@`."""
+    """The first line that matters; advice and rows of `@` follow."""
     lines = filter(None, (line.strip(" @\r\t") for line in words.splitlines()))
     return next((line for line in lines if not line.startswith("Warning:")), "nothing")[:_LINE]
 

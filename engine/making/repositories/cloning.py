@@ -1,4 +1,4 @@
-"""Clones a repository in the sandbox: its newest commit alone, within bounds of size and time, and nothing of it is run."""
+"""Clones the newest commit of a repository in the sandbox, within limits of size and time, without running any of it."""
 
 import asyncio
 import contextlib
@@ -28,16 +28,16 @@ from toolagent.contracts.sandbox import SandboxLimits
 _MIB = 1024 * 1024
 _LOOK_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _REST = 4
-"""So many times longer than a look is the pause after it."""
+"""The pause after a look at the clone is so many times longer than the look."""
 _MOST_TOLD = 100
 _WORK, _CONFIG_FILE, _SSH_LOGS = "work", "git.config", "ssh"
 _REST_S = 10.0
-"""What a look at the finished clone may take."""
+"""Time to read the commit of the finished clone."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloneLimits:
-    """`max_bytes` and `max_files` hold for all that lies in the folder while it is cloned, git's own files too. Time is in seconds."""
+    """`max_bytes` and `max_files` are for the whole folder during the clone, git's own files included. Time is in seconds."""
 
     max_bytes: int = 512 * _MIB
     max_files: int = 20_000
@@ -46,7 +46,7 @@ class CloneLimits:
 
 @dataclass(frozen=True, slots=True)
 class Clone:
-    """`folder` holds the files of the commit, without `.git`. `dropped` are links that led out of it, the first hundred."""
+    """`folder` holds the files of the commit, without `.git`. `dropped` are the first hundred links that led out of it."""
 
     folder: Path
     commit: str
@@ -54,12 +54,12 @@ class Clone:
 
 
 def repository_in(into: Path) -> Path:
-    """Where the files are that were cloned into this folder."""
+    """The folder with the files of a clone."""
     return into / _WORK / "repository"
 
 
 class Cloner:
-    """`schemes` are those of addresses that are taken. `network` leads to a host that the policy of the sandbox allows, `ssh` too."""
+    """Accepts addresses with these `schemes`. `network` and `ssh` reach hosts that the sandbox policy allows."""
 
     def __init__(
         self,
@@ -76,13 +76,13 @@ class Cloner:
 
     @property
     def room(self) -> Room:
-        """What a copy of a clone takes at most."""
+        """The room for a copy of a clone."""
         return Room(self._limits.max_bytes, self._limits.max_files)
 
     async def clone(self, url: str, into: Path, ref: str = "") -> Clone:
-        """The clone in a folder below `into`, which is emptied first and is gone again when this fails. Raises CloneFailed.
+        """Clones to a folder below `into`, which is emptied first, and removed after a failure. Raises CloneFailed.
 
-        `ref` is a branch, a tag or a commit; without one it is the repository's own branch.
+        `ref` is a branch, a tag or a commit; empty: the repository's default branch.
         """
         address = repository_address(url, self._schemes)
         git = self._git()
@@ -91,16 +91,13 @@ class Cloner:
                 return await self._cloned(address, git, into, ref)
         except TimeoutError as error:
             raise too_slow(self._limits.wall_s) from error
-        except OSError as error:
+        except (OSError, ScriptFailure) as error:
             raise CloneFailed(CloneFailure.UNAVAILABLE, f"The repository cannot be cloned now: {error}") from error
-        except ScriptFailure as failure:
-            raise CloneFailed(CloneFailure.UNAVAILABLE, f"The repository cannot be cloned now: {failure.message}") from failure
 
     async def _cloned(self, address: RepositoryAddress, git: Program, into: Path, ref: str) -> Clone:
         hosts = self._allowed(address)
         await asyncio.to_thread(_prepare, into, address.scheme)
-        target = repository_in(into)
-        box = self._box(into, git, address)
+        target, box = repository_in(into), self._box(into, git, address)
         for argv in _commands(str(git.file), address.url, target, ref):
             if address.scheme == "ssh":
                 await self._over_ssh(address, box, argv, into)
@@ -109,14 +106,14 @@ class Cloner:
         commit = await self._commit(git, self._box(into, git, address), target, into)
         dropped = await asyncio.to_thread(_tidied, target)
         try:
-            # Each copy that is made of it takes what its links lead to as often as they do.
+            # A copy of the clone has a file for each link.
             await asyncio.to_thread(require_fit, target, self.room)
         except ValueError as error:
             raise CloneFailed(CloneFailure.TOO_LARGE, f"The repository cannot be taken as it is. {error}") from error
         return Clone(target, commit, dropped)
 
     async def _over_network(self, address: RepositoryAddress, box: Box, argv: list[str], hosts: tuple[str, ...], into: Path) -> None:
-        """Or from a folder, which needs none. Raises CloneFailed, ScriptFailure."""
+        """Runs git with a network, or without one for a local folder. Raises CloneFailed, ScriptFailure."""
         async with self._network(box, argv, hosts) as opened:
             done = await self._watched(Order(opened.argv, opened.box, self._limits.wall_s, into / "log"), into)
             refusals = opened.refusals()
@@ -124,7 +121,7 @@ class Cloner:
             raise failure_of(done, address, refusals)
 
     async def _over_ssh(self, address: RepositoryAddress, box: Box, argv: list[str], into: Path) -> None:
-        """git itself has no network at all. Raises CloneFailed, ScriptFailure, OSError."""
+        """Runs git without a network of its own. Raises CloneFailed, ScriptFailure, OSError."""
         if self._ssh is None:
             raise CloneFailed(CloneFailure.UNAVAILABLE, "Nothing is set up here for ssh. Give an https address of the repository.")
         private_hosts = self._executor.sandbox.policy.private_hosts
@@ -139,18 +136,20 @@ class Cloner:
             raise CloneFailed(CloneFailure.UNAVAILABLE, "git is not on this host. Install it (Debian: apt-get install git).")
         file = Path(found).resolve()
         prefix = file.parent.parent
-        # Its commands lie beside it; where it is part of the system they are seen anyhow.
+        # Its commands lie beside it; a system's git is visible anyhow.
         return Program(file, prefix if any((prefix / name / "git-core").is_dir() for name in ("libexec", "lib")) else None)
 
     def _allowed(self, address: RepositoryAddress) -> tuple[str, ...]:
-        """Hosts that git may reach. Raises CloneFailed when the policy of this host does not let tools reach that one."""
+        """The hosts that git may reach. Raises CloneFailed if the sandbox policy does not allow the address."""
         if not address.host:
             return ()
         asking = SecurityContext(network_access=NetworkAccess(allow_hosts=(address.pattern,)))
         hosts = self._executor.sandbox.grant(asking).enforced.hosts
         if not hosts:
-            message = f"The sandbox policy of this host does not allow {address.pattern}. Name it among the hosts of the policy."
-            raise CloneFailed(CloneFailure.NOT_ALLOWED, message)
+            raise CloneFailed(
+                CloneFailure.NOT_ALLOWED,
+                f"The sandbox policy of this host does not allow {address.pattern}. Name it among the hosts of the policy.",
+            )
         return hosts
 
     def _box(self, into: Path, git: Program, address: RepositoryAddress) -> Box:
@@ -168,7 +167,7 @@ class Cloner:
         return boxed(self._executor, "clone", work, limits, mounts, _environment(into))
 
     async def _watched(self, order: Order, into: Path) -> Execution:
-        """Ends it as soon as there is too much. Raises CloneFailed, ScriptFailure."""
+        """Runs git, and ends it as soon as the clone is too large. Raises CloneFailed, ScriptFailure."""
         limits = self._limits
         running = asyncio.create_task(self._executor.run(order))
         try:
@@ -176,16 +175,16 @@ class Cloner:
             while not running.done():
                 await asyncio.wait([running], timeout=pause)
                 began = time.monotonic()
-                # Also when it is done: it may have been quicker than we look.
+                # Also after git has ended, which may be before the first look.
                 extent = await asyncio.to_thread(extent_of, into, limits.max_bytes, limits.max_files)
-                # Looking at many files is work that git wants to do.
+                # Looks at many files slow git down.
                 pause = min(max(_LOOK_S, _REST * (time.monotonic() - began)), _LONGEST_PAUSE_S)
                 if extent.size > limits.max_bytes or extent.count > limits.max_files:
                     raise too_large(extent, limits.max_bytes, limits.max_files)
             return await running
         finally:
             running.cancel()
-            # A cancelled task waits too: the folder cannot be removed while git writes to it.
+            # Wait even if cancelled: the folder cannot be removed while git writes to it.
             await asyncio.wait([running])
 
     async def _commit(self, git: Program, box: Box, target: Path, into: Path) -> str:
@@ -198,7 +197,7 @@ class Cloner:
 
 
 def _commands(git: str, url: str, target: Path, ref: str) -> list[list[str]]:
-    """Of a ref that may be a commit `clone` knows nothing: it is fetched into an empty repository."""
+    """git's commands. A ref may be a commit, which `clone` does not accept, so it is fetched into an empty repository."""
     if not ref:
         how = ["--quiet", "--depth", "1", "--single-branch", "--no-tags", "--no-local", "--template="]
         return [[git, "clone", *how, "--", url, str(target)]]
@@ -212,7 +211,7 @@ def _commands(git: str, url: str, target: Path, ref: str) -> list[list[str]]:
 
 @contextlib.asynccontextmanager
 async def _own(into: Path) -> AsyncGenerator[None]:
-    """An empty folder, which is gone again when the block fails: what a dead worker left there goes too."""
+    """Empties the folder, and removes it if the block fails."""
     await asyncio.to_thread(remove, into)
     await asyncio.to_thread(into.mkdir, parents=True)
     try:
@@ -249,12 +248,11 @@ _CONFIG = """\
 [maintenance]
     auto = false
 """
-"""All that git is told, in a file: what `-c` says does not reach the programs that git starts. No filter (LFS) is named, so none runs."""
+"""git's configuration, in a file because `-c` does not reach programs that git starts. It names no filter (LFS), so none runs."""
 
 
 def _environment(into: Path) -> dict[str, str]:
     return {
-        "PATH": "/usr/bin:/bin",
         "LC_ALL": "C",
         "HOME": str(into / _WORK),
         "TMPDIR": str(into / _WORK),
@@ -268,14 +266,14 @@ def _environment(into: Path) -> dict[str, str]:
 
 
 def _tidied(folder: Path) -> tuple[str, ...]:
-    """Without git's own files, and without links that lead out; these. Blocks."""
+    """Removes git's own files and links that lead out; returns these links. Blocks."""
     remove(folder / ".git")
     root = folder.resolve()
     links = [Path(entry.path) for entry in entries(folder) if entry.is_symlink()]
     dropped = [link for link in links if not _leads_inside(link, root)]
     for link in dropped:
         link.unlink()
-    # Not every name is a text that can be kept.
+    # Not every name is valid UTF-8.
     told = sorted(os.fsencode(link.relative_to(folder).as_posix()).decode("utf-8", "replace") for link in dropped)
     return tuple(told[:_MOST_TOLD])
 

@@ -1,11 +1,11 @@
-"""Puts together what is kept of a repository as a local tool: its files, our launcher, a lock."""
+"""Copies repositories within limits of size."""
 
 import errno
 import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from engine.disk.removal import remove, shown
 from engine.making.repositories.trees import LEFT_OUT, Tree
@@ -14,14 +14,14 @@ from engine.runtimes.folders import entries
 
 _MIB = 1024 * 1024
 _DEEPEST = 200
-"""Folders: Python goes into a thousand."""
+"""Nested folders. Python's own limit is a thousand."""
 _THEIRS = frozenset({errno.EACCES, errno.ENAMETOOLONG, errno.ELOOP})
-"""A fault of the files, not of this machine."""
+"""Errors that are the repository's fault, not this machine's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a copy may take: bytes, as if no file had holes, and files; what is in folders of a name of `left_out` stays behind."""
+    """Limits of a copy: bytes (holes in files count) and files. Folders with a name in `left_out` are not copied."""
 
     size: int = MAX_BYTES
     files: int = MAX_FILES
@@ -29,11 +29,11 @@ class Room:
 
 
 BUILDING = Room(512 * _MIB, 20_000)
-"""What a copy of a repository may take while it is built; what is kept of it takes less."""
+"""The room for a copy while a project is built. The tool's own room is smaller."""
 
 
 def require_room(repository: Path) -> None:
-    """Raises ValueError when it is larger than what is kept of a tool: said before anything is built of it. Blocks."""
+    """Raises ValueError if the repository is larger than a tool may be. Blocks."""
     tree = Tree.read(repository)
     size, count = tree.extent.size, tree.extent.count
     if count > MAX_FILES:
@@ -47,11 +47,24 @@ def require_room(repository: Path) -> None:
         )
 
 
+def part_with_room(repository: Path, project: str, inside: str) -> Path:
+    """The repository, or the folder of the project if only that is small enough and `inside` lies in it. Raises ValueError. Blocks."""
+    try:
+        require_room(repository)
+    except ValueError:
+        folder, path = PurePosixPath(project), PurePosixPath(inside)
+        if not folder.parts or ".." in path.parts or not path.is_relative_to(folder):
+            raise
+        require_room(repository / folder)
+        return repository / folder
+    return repository
+
+
 _REMEDY = "Leave out of it what the app does not need, or have the app fetch it when it runs."
 
 
 def pack_repository(repository: Path, into: Path, room: Room | None = None) -> None:
-    """Makes the folder `into` anew, of the repository as it is. Raises ValueError, also for what does not fit; OSError. Blocks."""
+    """Makes the folder `into` anew, a copy of the repository. Raises ValueError, also if it does not fit; OSError. Blocks."""
     remove(into)
     into.parent.mkdir(parents=True, exist_ok=True)
     copy_into(repository, into, room or Room())
@@ -59,20 +72,20 @@ def pack_repository(repository: Path, into: Path, room: Room | None = None) -> N
 
 
 def require_fit(repository: Path, room: Room) -> None:
-    """Raises ValueError when it could not be copied into so much; OSError. Blocks."""
+    """Raises ValueError if a copy would exceed the room; OSError. Blocks."""
     for _ in _fitting(repository, room):
         pass
 
 
 def open_to_all(folder: Path) -> None:
-    """Its reader in the sandbox is another user. Blocks."""
+    """Makes the folder readable for all, because programs in the sandbox are another user. Blocks."""
     for entry in entries(folder):
         Path(entry.path).chmod(entry.stat().st_mode | (0o755 if entry.is_dir() else 0o644))
     folder.chmod(0o755)
 
 
 def copy_into(repository: Path, target: Path, room: Room) -> None:
-    """Into a folder that is not there yet. Raises ValueError for what does not fit; OSError. Blocks."""
+    """Copies into a new folder. Raises ValueError if it does not fit; OSError. Blocks."""
     target.mkdir()
     for source, path in _fitting(repository, room):
         (target / path).parent.mkdir(parents=True, exist_ok=True)
@@ -80,7 +93,7 @@ def copy_into(repository: Path, target: Path, room: Room) -> None:
 
 
 def _fitting(repository: Path, room: Room) -> Iterator[tuple[Path, Path]]:
-    """Counted before it is written: all of this is done by us, outside of every limit of a sandbox."""
+    """Files and their targets, counted before they are copied, because no sandbox limits this process."""
     size = count = 0
     try:
         for source, path in _files_of(repository, room.left_out):
@@ -102,7 +115,7 @@ def _require_fitting(size: int, count: int, path: Path, room: Room) -> None:
 
 
 def _files_of(repository: Path, left_out: frozenset[str]) -> Iterator[tuple[Path, Path]]:
-    """Regular files, and where they go; a link to one of them stands for a copy, a link to a folder is left out."""
+    """Regular files and their targets. A link to a file counts as a copy, a link to a folder is left out."""
     root = repository.resolve()
     waiting = [repository]
     while waiting:
@@ -117,7 +130,7 @@ def _files_of(repository: Path, left_out: frozenset[str]) -> Iterator[tuple[Path
 
 
 def _file_at(path: Path, root: Path) -> Path | None:
-    """The file itself, or the one in the repository that a link leads to."""
+    """The file, or the file in the repository that a link leads to."""
     if not path.is_symlink():
         return path if path.is_file() else None
     try:

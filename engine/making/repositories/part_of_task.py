@@ -1,4 +1,4 @@
-"""What of a repository a task means: all of it, a folder, or one file."""
+"""Finds the part of a repository that a task means: all of it, a folder, or one file."""
 
 import contextlib
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """`file` is in the folder, and all that is meant of it; None: the whole folder is."""
+    """A folder, or only `file` in it."""
 
     folder: Path
     file: PurePosixPath | None = None
@@ -25,8 +25,8 @@ class Meant:
 
 
 def meant_in(clone: Path, path: str) -> Meant:
-    """Raises CloneFailed for what is not in it, or is reached by a link that leads out of it. Blocks."""
-    with contextlib.suppress(OSError, RuntimeError, ValueError):  # loops of links, names that are too long, or are none
+    """Raises CloneFailed if the path is not in the clone, or a link leads out of it. Blocks."""
+    with contextlib.suppress(OSError, RuntimeError, ValueError):  # loops of links, long or invalid names
         found = (clone / path).resolve()
         if found.is_relative_to(clone.resolve()):
             if found.is_dir():
@@ -36,5 +36,6 @@ def meant_in(clone: Path, path: str) -> Meant:
     if not clone.is_dir():
         raise CloneFailed(CloneFailure.NOT_FOUND, "The clone of the repository is gone from this host. Begin the task again.")
     there = ", ".join(sorted(one.name for one in clone.iterdir() if one.is_dir())[:_SHOWN]) or "none"
-    message = f"path: There is no folder and no file {path!r} in the repository. Folders at its top: {there}."
-    raise CloneFailed(CloneFailure.NOT_FOUND, message)
+    raise CloneFailed(
+        CloneFailure.NOT_FOUND, f"path: There is no folder and no file {path!r} in the repository. Folders at its top: {there}."
+    )

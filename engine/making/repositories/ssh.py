@@ -1,4 +1,4 @@
-"""Reaches repositories over ssh: the machine's own client runs outside of the sandbox, where the keys are; git in it sees a socket."""
+"""Reaches repositories over ssh: the machine's client runs outside the sandbox, where the keys are; git in the sandbox gets a socket."""
 
 import asyncio
 import contextlib
@@ -47,9 +47,9 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class SshAccess:
-    """What the operator lets it use. Unset, `key` and `known_hosts` are those of the user we are; `agent` is the socket of his agent.
+    """The operator's settings. Unset `key` and `known_hosts` are those of our user; `agent` is the socket of the ssh agent.
 
-    `path` is where the client is looked for, as PATH has it.
+    `path` is the search path for the client.
     """
 
     key: Path | None = None
@@ -60,19 +60,19 @@ class SshAccess:
 
 @dataclass(frozen=True, slots=True)
 class SshWay:
-    """The box with the way in it."""
+    """A box in which git can reach the ssh client."""
 
     box: Box
     serving: asyncio.Task[str]
 
     async def last_words(self) -> str:
-        """What the client said; waits a little for it to end, as git ends first."""
+        """The client's output. Waits a little for its end, because git ends first."""
         done, _ = await asyncio.wait([self.serving], timeout=_LAST_WORDS_S)
         return self.serving.result() if done else ""
 
 
 class SshClient:
-    """Each way leads to one repository, at one address that was judged as the sandbox's proxy judges, and is open for one connection."""
+    """Opens ways to one repository each, for one connection, at an address that the rules of the sandbox's proxy allow."""
 
     def __init__(self, launcher: Launcher, folders: SocketFolders, access: SshAccess | None = None, *, resolve: Resolve = resolve) -> None:
         self._launcher, self._folders, self._resolve = launcher, folders, resolve
@@ -80,7 +80,7 @@ class SshClient:
 
     @contextlib.asynccontextmanager
     async def open(self, address: RepositoryAddress, box: Box, private_hosts: Sequence[str], logs: Path) -> AsyncGenerator[SshWay]:
-        """Hosts among `private_hosts` may be at addresses that are not public. Raises CloneFailed, OSError."""
+        """Hosts among `private_hosts` may have addresses that are not public. Raises CloneFailed, OSError."""
         argv = self._command(address, await self._judged(address, private_hosts))
         folder = await asyncio.to_thread(self._folders.make, box.name)
         try:
@@ -97,44 +97,45 @@ class SshClient:
             folder.remove()
 
     async def _judged(self, address: RepositoryAddress, private_hosts: Sequence[str]) -> Address:
-        """Which of its addresses is taken. That one is connected to, whatever its name server says next. Raises CloneFailed."""
+        """The host's address to connect to, whatever its name server says later. Raises CloneFailed."""
         try:
             found = await Rules((address.pattern,), private_hosts, self._resolve).addresses(_bare(address.host), address.port)
         except Refused as refusal:
             if refusal.error != "destination_ip_prohibited":
                 raise CloneFailed(CloneFailure.UNAVAILABLE, refusal.message) from refusal
-            message = (
+            raise CloneFailed(
+                CloneFailure.NOT_ALLOWED,
                 f"{address.pattern} is at an address that is not public, or at this machine. If that is meant, name {address.pattern} "
-                "among the private_hosts of the sandbox policy."
-            )
-            raise CloneFailed(CloneFailure.NOT_ALLOWED, message) from refusal
+                "among the private_hosts of the sandbox policy.",
+            ) from refusal
         if not found:
             raise CloneFailed(CloneFailure.UNAVAILABLE, f"The host {address.host} has no address.")
-        # ssh tries one only; where there is no route by IPv6 that would fail.
+        # ssh tries only one address, and there may be no route by IPv6.
         return min(found, key=lambda one: one.version)
 
     def _command(self, address: RepositoryAddress, at: Address) -> list[str]:
-        """Raises CloneFailed when there is no client."""
+        """Raises CloneFailed if there is no client."""
         client = shutil.which("ssh", path=self._access.path)
         if client is None:
-            message = "There is no ssh client on this host. Install it (Debian: apt-get install openssh-client), or give an https address."
-            raise CloneFailed(CloneFailure.UNAVAILABLE, message)
+            raise CloneFailed(
+                CloneFailure.UNAVAILABLE,
+                "There is no ssh client on this host. Install it (Debian: apt-get install openssh-client), or give an https address.",
+            )
         host = _bare(address.host)
-        # As known_hosts has it.
+        # The form of known_hosts.
         alias = host if address.port == _PORT else f"[{host}]:{address.port}"
         options = [*_OPTIONS, f"HostName={at}", f"HostKeyAlias={alias}"]
+        # No configuration file is read, which could forward, run commands, or ask.
+        flags = ["-F", "none", "-T", "-p", str(address.port), *(["-l", address.user] if address.user else [])]
         if self._access.known_hosts is not None:
             options += [f'UserKnownHostsFile="{_named(self._access.known_hosts)}"', "GlobalKnownHostsFile=none"]
         if self._access.key is not None:
             options.append("IdentitiesOnly=yes")
-        key = ["-i", _named(self._access.key)] if self._access.key is not None else []
-        user = ["-l", address.user] if address.user else []
-        # Of the files that configure it none is read: they could forward, run commands, or ask.
-        flags = ["-F", "none", "-T", "-p", str(address.port), *user, *key]
+            flags += ["-i", _named(self._access.key)]
         return [client, *flags, *(part for option in options for part in ("-o", option)), "--", host, _uploading(address.path)]
 
     def _laid_out(self, folder: SocketFolder) -> socket.socket:
-        """The program that git starts, and the socket that it connects to. Raises OSError. Blocks."""
+        """Writes the program that git starts, and opens the socket for it. Raises OSError. Blocks."""
         program = folder.box / _PROGRAM
         program.write_text(f"#!{_PYTHON} -IS\n{_RELAY.read_text()}")
         program.chmod(0o755)
@@ -153,9 +154,9 @@ class SshClient:
         return listening
 
     async def _served(self, listening: socket.socket, argv: Sequence[str], logs: Path) -> str:
-        """The first connection gets the client; there is no second one. Returns what the client said."""
+        """Connects the client to the only connection. Returns the client's output."""
         await readable(listening.fileno())
-        # Not by `sock_accept`: a task that was cancelled in that moment would leave the connection open.
+        # Not `sock_accept`: a cancellation at that moment would leave the connection open.
         connection, _ = listening.accept()
         with connection:
             connection.setblocking(True)
@@ -179,12 +180,12 @@ def _bare(host: str) -> str:
 
 
 def _named(file: Path) -> str:
-    """ssh puts something else for what follows a `%`."""
+    """The path for ssh, which expands `%`."""
     return str(file).replace("%", "%%")
 
 
 def _uploading(path: str) -> str:
-    """What the other side is asked to run, written as git does: a shell there reads it. `/~name` means the home folder of that user."""
+    """The command for the other side's shell, quoted as git does. `/~name` is the home folder of that user."""
     path = path.removeprefix("/") if path.startswith("/~") else path
     quoted = path.replace("'", r"'\''").replace("!", r"'\!'")
     return f"git-upload-pack '{quoted}'"

@@ -1,6 +1,6 @@
-"""What git in the sandbox takes for its ssh client: hands its streams to the real one, outside, through the socket beside this file.
+"""The ssh client for git in the sandbox: connects git's streams to the real client outside, through the socket beside this file.
 
-Standard library only. What git says of host and command does not count: where it leads was decided outside.
+Standard library only. Ignores git's host and command, because the target was decided outside.
 """
 
 import os
@@ -28,7 +28,7 @@ def _send(outside: socket.socket) -> None:
             outside.sendall(chunk)
         outside.shutdown(socket.SHUT_WR)
     except OSError:
-        return  # the other side has gone, which the reader sees too
+        return  # the other side is gone, which the reader sees too
 
 
 if __name__ == "__main__":
@@ -36,5 +36,5 @@ if __name__ == "__main__":
         code = main(sys.argv[0])
     except OSError:
         code = 255
-    # The sender may wait for git still.
+    # The sender may still wait for git.
     os._exit(code)

@@ -1,4 +1,4 @@
-"""The files of an untrusted repository: counted, listed and read within bounds, links never followed."""
+"""Counts, lists and reads the files of an untrusted repository within limits, without following links."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Self
 
 LEFT_OUT = frozenset({".git", ".venv", "venv", "node_modules", "__pycache__", ".tox", ".pytest_cache", ".ruff_cache", ".mypy_cache"})
-"""Folders that are none of a project's own."""
+"""Folders that are not a project's own."""
 
 _MAX_FILES = 20_000
 _MAX_DEPTH = 40
@@ -18,14 +18,14 @@ _MAX_READ = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Of a folder: bytes of all files, and how many files, folders and links there are."""
+    """The bytes of all files in a folder, and the number of files, folders and links."""
 
     size: int
     count: int
 
 
 def extent_of(folder: Path, max_bytes: int, max_count: int) -> Extent:
-    """Looks no further once one of the limits is passed. What goes meanwhile does not count. Blocks."""
+    """Stops at the limits. Files that vanish meanwhile do not count. Blocks."""
     size = count = 0
     for entry in _entries(folder):
         count += 1
@@ -37,9 +37,9 @@ def extent_of(folder: Path, max_bytes: int, max_count: int) -> Extent:
 
 
 class Tree:
-    """`files` are the regular files of a folder, those nearer to its root first; `extent` is theirs.
+    """`files` are the regular files of a folder, the nearest first; `extent` is their size and number.
 
-    `is_whole`: there are no more files than those. Reading blocks.
+    `is_whole`: these are all files. Reading blocks.
     """
 
     def __init__(self, folder: Path, files: Sequence[PurePosixPath], size: int, *, is_whole: bool) -> None:
@@ -51,7 +51,7 @@ class Tree:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Lists at most so many files, no deeper than so deep."""
+        """Lists the files, up to limits of number and depth."""
         found: list[PurePosixPath] = []
         size = 0
         is_whole = True
@@ -68,18 +68,18 @@ class Tree:
         return cls(folder, found, size, is_whole=is_whole)
 
     def text(self, path: PurePosixPath | str, limit: int = _MAX_READ) -> str | None:
-        """What the file says; None when it is larger than `limit` bytes, no UTF-8, a link, or cannot be read."""
+        """The text of a file; None if it is larger than `limit` bytes, no UTF-8, a link, or cannot be read."""
         return _text(self.folder / path, limit) if PurePosixPath(path) in self._known else None
 
     def size_of(self, path: PurePosixPath) -> int:
-        """Bytes; 0 for what has gone. Blocks."""
+        """The size in bytes; 0 if the file is gone. Blocks."""
         try:
             return (self.folder / path).lstat().st_size
         except OSError:
             return 0
 
     def has(self, path: PurePosixPath | str) -> bool:
-        """Whether there is such a file, which is no link."""
+        """Whether there is such a regular file."""
         return PurePosixPath(path) in self._known
 
     def has_folder(self, path: PurePosixPath | str) -> bool:
@@ -89,7 +89,7 @@ class Tree:
 
 def _text(path: Path, limit: int) -> str | None:
     try:
-        # A pipe is not waited for, a link not followed.
+        # Waits for no pipe, follows no link.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return None
@@ -100,7 +100,7 @@ def _text(path: Path, limit: int) -> str | None:
 
 
 def _listed(folder: Path) -> Iterator[tuple[PurePosixPath | None, os.DirEntry[str]]]:
-    """Regular files by their path in the folder; without one, a folder that is too deep to look into. The nearest come first."""
+    """Regular files with their paths, the nearest first. A folder that is too deep has no path."""
     waiting = [(str(folder), PurePosixPath())]
     while waiting:
         following: list[tuple[str, PurePosixPath]] = []

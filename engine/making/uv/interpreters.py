@@ -1,4 +1,4 @@
-"""What uv finds out of the Python of this host: found out once, and put into the caches that steps of ours begin with."""
+"""Asks uv once for the data of this host's Python, and puts it into new caches of uv."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ _ASK_S = 60.0
 _KNOWN = "interpreter-v*/*/*"
 _MOST_BYTES = 64 * 1024
 _FOR_ALL = 0o777
-"""Owned by the user that programs run as. The folder is private."""
+"""For the user that programs run as. The outer folder is private."""
 
 
 class Interpreters:
-    """Asking a Python takes longer than making a bare environment of it. uv asks again when the program is another."""
+    """Saves the time to ask a Python, which is longer than the time to make an environment. uv asks again for another Python."""
 
     def __init__(self, executor: Executor, programs: Programs) -> None:
         self._executor, self._programs = executor, programs
@@ -28,9 +28,9 @@ class Interpreters:
         self._known: Mapping[PurePosixPath, bytes] = {}
 
     async def put_into(self, cache: Path, work: Path) -> None:
-        """Into a folder that is to be uv's cache, to which no program has written yet: links in it would be followed.
+        """Fills uv's future cache. No program may have written to it, because links in it would be followed.
 
-        `work` is one that is not there, for the asking; gone afterwards. Where nothing can be found out uv asks for itself.
+        `work` is a new folder for the question, removed afterwards. If the question fails, uv asks for itself later.
         Raises ScriptFailure, OSError.
         """
         async with self._turn:
@@ -42,13 +42,12 @@ class Interpreters:
         await asyncio.to_thread(_write, cache, self._known)
 
     async def _asked(self, work: Path) -> Mapping[PurePosixPath, bytes]:
-        """By uv and the interpreter alone, so that no project influences it."""
+        """Runs uv without any project."""
         cache = work / "cache"
         await asyncio.to_thread(_folder, cache)
         uv, python = self._programs.uv, self._programs.python
         argv = (str(uv.file), "python", "find", "--no-project", "--no-config", str(python.file))
-        variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": str(work), "UV_CACHE_DIR": str(cache)}
-        variables |= {"UV_PYTHON_DOWNLOADS": "never", "UV_OFFLINE": "1"}
+        variables = {"HOME": str(work), "UV_CACHE_DIR": str(cache), "UV_PYTHON_DOWNLOADS": "never", "UV_OFFLINE": "1"}
         mounts = (*uv.mounts, *python.mounts, Mount(work, work, writable=True))
         box = boxed(self._executor, "interpreter", work, _LIMITS, mounts, variables)
         done = await self._executor.run(Order(argv, box, _ASK_S, work / "log"))

@@ -1,8 +1,8 @@
-"""Locks what the project of a repository depends on, with hashes and without addresses, in the sandbox."""
+"""Locks a project's dependencies in the sandbox, with hashes and without addresses."""
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
+from engine.making.boxes import left_in
 from engine.making.failures import LockFailed
 from engine.making.python_sources.wanted import Wanted
 from engine.making.uv.runs import WORK, UvRuns
@@ -26,7 +27,7 @@ _WHAT = "What the project depends on cannot be locked"
 
 
 class ProjectLocks:
-    """By uv, as environments are made, with the same index."""
+    """Locks by uv, with the same index as environments."""
 
     def __init__(self, runs: UvRuns) -> None:
         self._runs = runs
@@ -34,10 +35,10 @@ class ProjectLocks:
     async def lock(
         self, wanted: Wanted, besides: Sequence[str], into: Path, not_after: datetime | None = None, python: Program | None = None
     ) -> str:
-        """The text of a `requirements.lock` that has what is wanted and `besides`; what a lock of its own says is kept.
+        """The text of a `requirements.lock` with the wanted packages and `besides`. A project's own lock is kept.
 
-        With `not_after` what no pin holds was published before that; pins were judged when they were made. It is for `python`,
-        or ours. `into` is a folder for the work, emptied first and gone afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
+        `not_after`: packages without a pin were published before; pins were judged when they were made. `python`: our own by default.
+        `into` is a work folder, emptied first and removed afterwards. Raises LockFailed, ScriptFailure (`UnavailableError`).
         """
         require_index("\n".join(wanted.lines), with_files=True)
         if not (wanted.lines or wanted.uv_lock or besides):
@@ -59,10 +60,10 @@ class ProjectLocks:
             await self._runs.take((*exporting, "--python", str(python.file)), into, Index(), python, _WHAT)
         own = await asyncio.to_thread(_text, work / "wanted.txt")
         if wanted.is_lock or wanted.uv_lock:
-            missing = _missing(own, besides)
+            missing = [name for name in besides if not re.search(rf"^{re.escape(name)}==", own, re.MULTILINE)]
             if not missing:
                 return own
-            await asyncio.to_thread((work / "besides.txt").write_text, "".join(f"{name}\n" for name in missing))
+            await asyncio.to_thread((work / "besides.txt").write_text, _lined(missing))
         index = await self._runs.index()
         inputs = ("wanted.txt", "besides.txt", "--constraints", "pins.txt")
         how = ("--generate-hashes", "--universal", "--no-strip-markers", "--python", str(python.file))
@@ -73,9 +74,9 @@ class ProjectLocks:
 
 
 def require_index(lines: str, *, with_files: bool = False) -> None:
-    """Raises LockFailed for what is to come from elsewhere than the index; `with_files`: lines may name files beside them."""
+    """Raises LockFailed for a package from elsewhere than the index; `with_files`: lines may include files."""
     for line in lines.splitlines():
-        # Each by itself: what is continued on the next one is judged there.
+        # Line by line: a continuation is judged on its own line.
         said = _without_hashes(_COMMENT.sub("", line.strip().removesuffix("\\").rstrip()))
         if said and not _is_on_index(said) and not (with_files and _INCLUDED.fullmatch(said)):
             raise LockFailed(
@@ -85,13 +86,13 @@ def require_index(lines: str, *, with_files: bool = False) -> None:
 
 
 def pinned(lock: str) -> tuple[str, ...]:
-    """What a lock with hashes installs, as requirements."""
+    """The packages of a lock with hashes, as requirements."""
     lines = (line.partition(" --hash=")[0].rstrip(" \\") for line in lock.splitlines() if line[:1].isalnum())
     return tuple(line for line in lines if _is_on_index(line))
 
 
 def _without_hashes(line: str) -> str:
-    """Word by word from its end: one pattern for all would look through a long line anew from each of its words."""
+    """Removes hashes word by word from the end, because one pattern would take quadratic time on a long line."""
     words = line.split()
     while words and _HASH.fullmatch(words[-1]):
         words.pop()
@@ -113,33 +114,23 @@ def _age(wanted: Wanted, not_after: datetime | None) -> tuple[str, ...]:
 
 
 def _prepare(into: Path, wanted: Wanted, besides: Sequence[str]) -> None:
-    work = into / WORK
-    work.mkdir(parents=True)
-    files = {
-        **wanted.files,
-        **wanted.uv_lock,
-        "pins.txt": "".join(f"{pin}\n" for pin in wanted.pins),
-        "besides.txt": "".join(f"{name}\n" for name in besides),
-    }
+    files = {**wanted.files, **wanted.uv_lock, "pins.txt": _lined(wanted.pins), "besides.txt": _lined(besides)}
     if not wanted.uv_lock:
-        files["wanted.txt"] = "".join(f"{line}\n" for line in wanted.lines)
+        files["wanted.txt"] = _lined(wanted.lines)
     for name, text in files.items():
-        path = work / name
+        path = into / WORK / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o644)
 
 
 def _text(path: Path) -> str:
-    """What lies there; nothing where that is no file, or a link. Raises LockFailed."""
-    if path.is_symlink() or not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        content = file.read(_MAX_LOCK + 1)
+    """The text of the file; empty if it is no regular file. Raises LockFailed."""
+    content = left_in(path, _MAX_LOCK)
     if len(content) > _MAX_LOCK:
         raise LockFailed(f"The lock of what the project depends on is larger than {_MAX_LOCK // _MIB} MiB.")
     return content.decode(errors="replace")
 
 
-def _missing(lock: str, besides: Sequence[str]) -> list[str]:
-    return [name for name in besides if not re.search(rf"^{re.escape(name)}==", lock, re.MULTILINE)]
+def _lined(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""Outages of our own services during a build or trial: the maker cannot repair them, and they may end soon."""
+"""Recognises outages of our own services during a build or trial, which the maker cannot repair, and which may end soon."""
 
 import re
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ _AWAY = re.compile(
     r"|^npm (?:error|ERR!) code (?:ECONN\w+|ENOTFOUND|EAI_AGAIN|E\w*TIMED?OUT|E5\d\d|E429|ENOSPC)\s*$",
     re.MULTILINE,
 )
-"""What uv and npm write when an index does not answer, or answers that it cannot now, and when our disk is full."""
+"""Messages of uv and npm if an index does not answer or is overloaded, or our disk is full."""
 
 
 class Outage(Exception):
-    """The message says what was away. To be tried again, a few times."""
+    """The message names what was away. The step should be tried again, a few times."""
 
 
 def is_outage(failure: BaseException) -> bool:
-    """Whether something of ours is the cause: the engine, the sandbox, the content store, the package index."""
+    """Whether a service of ours is the cause: the engine, the sandbox, the content store, the package index."""
     return any(map(_is_ours, _causes(failure)))
 
 
@@ -40,7 +40,7 @@ def _causes(failure: BaseException) -> Iterator[BaseException]:
 
 def _is_ours(failure: BaseException) -> bool:
     match failure:
-        case EngineRefused():  # it answers: what it was given is at fault
+        case EngineRefused():  # it answers: its input is at fault
             return False
         case EngineFailure() | StoreUnavailableError() | IndexesUnknown() | LevelUnavailable():
             return True

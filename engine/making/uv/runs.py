@@ -1,4 +1,4 @@
-"""Runs uv in the sandbox on the files of a repository: in a folder of its own, with the network of the package index alone."""
+"""Runs uv in the sandbox on the files of a repository, with access to the package index only."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ _LIMITS = SandboxLimits(
     output_bytes=4 * _MIB, wall_s=86_400,
 )  # fmt: skip
 WORK = "work"
-"""The folder in which uv works, below the one that is given."""
+"""The folder in which uv works, below the given one."""
 CACHE = "cache"
 
 
 class UvRuns:
-    """With the package index that environments are made from."""
+    """Uses the same package index as environments."""
 
     def __init__(self, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._executor, self.programs, self._installer = executor, programs, installer
@@ -33,11 +33,11 @@ class UvRuns:
 
     @property
     def timeout_s(self) -> float:
-        """What one installation may take."""
+        """Seconds that one installation may take."""
         return self._installer.timeout_s
 
     async def prepare(self, into: Path) -> None:
-        """What is known of our interpreter goes into the cache below `into`, to which no program has written yet. Raises ScriptFailure."""
+        """Fills the cache below `into`, before any program writes to it. Raises ScriptFailure."""
         await self._interpreters.put_into(into / WORK / CACHE, into / "interpreter")
 
     async def index(self) -> Index:
@@ -47,14 +47,12 @@ class UvRuns:
     async def take(
         self, argv: Sequence[str], into: Path, index: Index, python: Program, what: str, variables: Mapping[str, str] | None = None
     ) -> None:
-        """Run `uv` with these arguments in the folder `WORK` of `into`. Raises LockFailed, which begins with `what`; ScriptFailure."""
+        """Runs `uv` in the folder `WORK` of `into`. Raises LockFailed, whose message begins with `what`; ScriptFailure."""
         work = into / WORK
         mounts = (*self.programs.uv.mounts, *self.programs.python.mounts, *python.mounts, Mount(work, work, writable=True))
         everything = {
             **(variables or {}),
             **index.variables,
-            "PATH": "/usr/bin:/bin",
-            "LANG": "C.UTF-8",
             "HOME": str(work),
             "TMPDIR": str(work),
             "UV_CACHE_DIR": str(work / CACHE),

@@ -1,4 +1,4 @@
-"""Commands that a model gives in a project: their output is kept whole and shown in part."""
+"""Runs a model's commands in a project. Keeps their whole output, and shows a part."""
 
 import asyncio
 from dataclasses import dataclass
@@ -19,12 +19,12 @@ _LONGEST_STREAM = 8_000
 _TIMED_OUT = 124
 _BACKGROUND = "background"
 _MOST_AT_ONCE = 4
-"""In the background: the limits of a sandbox hold for each command."""
+"""Most background commands at once, because the limits of a sandbox are for each command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Outputs as the model is shown them. `note` says why it was ended, if it was."""
+    """The outputs for the model. `note` says why the command was ended, if it was."""
 
     exit_code: int
     stdout: str
@@ -33,7 +33,7 @@ class Ran:
 
 
 class BenchCommands:
-    """Of one task. `root` has its files and `logs`, `accounts` is for what the launcher writes of each run."""
+    """The commands of one task. `root` has its files and `logs`, `accounts` is for the launcher's accounts of runs."""
 
     def __init__(self, parts: BenchParts, root: Path, accounts: Path) -> None:
         self._parts, self._root, self._accounts = parts, root, accounts
@@ -41,34 +41,32 @@ class BenchCommands:
         self._starting = asyncio.Lock()
 
     async def run(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> Ran:
-        """The text is read by a shell in the sandbox, and by none of ours. Raises ScriptFailure."""
+        """Runs the command by a shell in the sandbox. Raises ScriptFailure."""
         done = await self._parts.run(project, self._run_of(project, environment, command, wall_s), self._accounts / "command")
         stdout, stderr = await finished(outputs_shown, self._root, log, done.stdout, done.stderr)
         return Ran(_TIMED_OUT if done.cut == "time" else done.code, stdout, stderr, _note(done, wall_s))
 
     async def start(self, project: str, environment: Path, command: str, wall_s: float, log: str) -> str:
-        """In the background, until it ends or the task does; the log that `read_file` shows. Raises BenchRefused, ScriptFailure."""
+        """Starts a background command, which ends with the task; returns the log for `read_file`. Raises BenchRefused, ScriptFailure."""
         name = f"{_BACKGROUND}-{log}.log"
         async with self._starting:
             if name not in self._running:
                 self._require_few()
                 run = self._run_of(project, environment, f"exec 2>&1\n{command}", wall_s)
-                self._running[name] = await self._parts.start(project, run, self._root / Area.LOGS.value / name)
+                self._running[name] = await self._parts.start(project, run, self._root / Area.LOGS / name)
         return str(LOGS / name)
 
     def state_of(self, place: Place) -> str:
-        """What is known of the command that wrote this log; nothing, when it was none in the background."""
+        """The state of the background command that wrote this log; empty for other logs."""
         if place.area is not Area.LOGS or not place.parts or not place.parts[-1].startswith(_BACKGROUND):
             return ""
         process = self._running.get(place.parts[-1])
         if process is None:
             return "[This command does not run any more: the service was restarted meanwhile. Start it again if it is needed.]"
-        if not process.has_ended:
-            return "[This command is still running.]"
-        return "[This command has ended.]"
+        return "[This command has ended.]" if process.has_ended else "[This command is still running.]"
 
     async def end(self) -> None:
-        """All that runs in the background."""
+        """Ends all background commands."""
         for process in [*self._running.values()]:
             await process.kill()
         self._running.clear()
@@ -90,24 +88,23 @@ class BenchCommands:
             "UV_OFFLINE": "1",
         }
         mounts = (
-            Mount(self._root / Area.WORK.value, Path(WORK), writable=True),
-            Mount(self._root / Area.LOGS.value, Path(LOGS)),
+            Mount(self._root / Area.WORK, Path(WORK), writable=True),
+            Mount(self._root / Area.LOGS, Path(LOGS)),
             Mount(environment, Path(seen)),
         )
         return Run((_SHELL, "-c", command), folder, wall_s, mounts, variables)
 
 
 def outputs_shown(root: Path, log: str, stdout: bytes, stderr: bytes) -> tuple[str, str]:
-    """As much as a model is shown at once; the whole of a longer one is put into a log, and how to read on is said. Blocks."""
-    out, err = (_shown(root, f"{log}.{name}", text) for name, text in (("stdout", stdout), ("stderr", stderr)))
-    return out, err
+    """Both outputs, cut for the model. A long one goes to a log, and its end says how to read on. Blocks."""
+    return _shown(root, f"{log}.stdout", stdout), _shown(root, f"{log}.stderr", stderr)
 
 
 def _shown(root: Path, name: str, content: bytes) -> str:
     text = well_formed(content.decode(errors="replace"))
     if len(text) <= _LONGEST_STREAM:
         return text
-    (root / Area.LOGS.value / name).write_text(text, encoding="utf-8")
+    (root / Area.LOGS / name).write_text(text, encoding="utf-8")
     return trimmed(text, str(LOGS / name), _LONGEST_STREAM)
 
 
@@ -119,6 +116,4 @@ def _note(done: Execution, wall_s: float) -> str:
             return f"Ended, as it wrote too much on {done.cut}."
         case None:
             pass
-    if told := too_much(done.ending):
-        return told
-    return f"It was {exit_text(-(done.code - 128))}." if done.code > 128 else ""
+    return too_much(done.ending) or (f"It was {exit_text(-(done.code - 128))}." if done.code > 128 else "")

@@ -1,4 +1,4 @@
-"""The containers of a task, each found again by the use that made it; no others can be named."""
+"""The containers of a task. Each is found by the use that made it; the task cannot name others."""
 
 import asyncio
 import json
@@ -24,45 +24,45 @@ _OWN_NAME = r"letters, digits, '.', '_' and '-'"
 
 
 class BenchContainers:
-    """Each is marked with the task and the use that made it, `<task>:<use>`: what a dead attempt made is what the next one finds."""
+    """Marks each container with the task and the use that made it (`<task>:<use>`), so that a new attempt finds a dead one's container."""
 
     def __init__(self, task_id: str, folder: Path, builds: BuildContainers | str) -> None:
         self._task_id, self._folder, self._builds = task_id, folder, builds
         self._creating = asyncio.Lock()
 
     async def create(self, wishes: Wishes, use: str, progress: Progress) -> ContainerInfo:
-        """`wishes.tool_id` is put in here. It sees the files of the task at `/work`, read-only. Raises BenchRefused, StartFailed."""
-        builds, mark = self._engine, self._mark(use)
+        """Sets `wishes.tool_id`. The container sees the task's files at `/work`, read-only. Raises BenchRefused, StartFailed."""
+        builds, mark = self._engine, f"{self._task_id}:u{use_digest(use)[:20]}"
         async with self._creating:
-            if (made := self._marked(mark)) is not None:
+            if made := next((one for one in self.own if one.tool_id == mark), None):
                 return made
             _require_volumes(wishes.volumes)
             if len(self.own) >= _MOST_AT_ONCE:
                 raise BenchRefused(f"This task has {len(self.own)} containers, which is the most. End one with destroy_docker_env first.")
-            shown = {str(self._folder / Area.WORK.value): str(WORK)}
+            shown = {str(self._folder / Area.WORK): str(WORK)}
             return await builds.create(replace(wishes, tool_id=mark, shown=shown), progress)
 
     async def run(self, container_id: str, command: str, wall_s: float) -> Executed:
-        """The text is read by a shell of the container. Raises BenchRefused, StartFailed."""
+        """Runs the command by a shell of the container. Raises BenchRefused, StartFailed."""
         return await self._engine.run(self._own(container_id).container_id, (_SHELL, "-c", _text(command)), wall_s)
 
     async def start(self, container_id: str, command: str) -> str:
-        """The log of it, in the container. Raises BenchRefused, StartFailed."""
+        """Starts a background command; returns its log in the container. Raises BenchRefused, StartFailed."""
         return await self._engine.run_in_background(self._own(container_id).container_id, (_SHELL, "-c", _text(command)))
 
     async def rebuild(
         self, container_id: str, ports: tuple[int, ...], use: str, *, mem_limit: str | None, nano_cpus: int | None
     ) -> ContainerInfo:
-        """The same files behind other ports. Raises BenchRefused, StartFailed.
+        """Makes the container anew with other ports and the same files. Raises BenchRefused, StartFailed.
 
-        The new one has the mark of the old: an attempt that died before the old one was gone leaves two, of which the new one goes.
+        The new one has the mark of the old. An attempt that died between leaves both; then the new one is removed first.
         """
         note = self._folder / "uses" / f"rebuild-{use_digest(use)}.json"
         before = _noted(note)
         if before is None:
             own = self._own(container_id)
             before = {"id": own.container_id, "mark": own.tool_id}
-            _keep(note, before)
+            write_whole(note, json.dumps(before).encode())
         marked = [one for one in self._engine.known if one.tool_id == before["mark"]]
         others = [one for one in marked if one.container_id != before["id"]]
         if not marked:
@@ -78,16 +78,16 @@ class BenchContainers:
         note = self._folder / "uses" / f"destroy-{use_digest(use)}.json"
         if (before := _noted(note)) is None:
             before = {"id": self._own(container_id).container_id}
-            _keep(note, before)
+            write_whole(note, json.dumps(before).encode())
         if any(one.container_id == before["id"] for one in self.own):
             await self._engine.destroy(before["id"])
 
     def require(self, container_id: str) -> None:
-        """Raises BenchRefused when the task has no such container."""
+        """Raises BenchRefused if the task has no such container."""
         self._own(container_id)
 
     async def remove(self) -> None:
-        """All of the task, with the folders they had for themselves. Raises StartFailed."""
+        """Removes all containers of the task and their folders. Raises StartFailed."""
         if isinstance(self._builds, str):
             return
         for one in self.own:
@@ -96,7 +96,7 @@ class BenchContainers:
 
     @property
     def own(self) -> tuple[ContainerInfo, ...]:
-        """Those there are."""
+        """The task's containers."""
         if isinstance(self._builds, str):
             return ()
         return tuple(one for one in self._builds.known if one.tool_id.startswith(f"{self._task_id}:"))
@@ -106,9 +106,6 @@ class BenchContainers:
         if isinstance(self._builds, str):
             raise BenchRefused(f"There are no containers here: {self._builds} Make the tool with create_uv_project instead.")
         return self._builds
-
-    def _marked(self, mark: str) -> ContainerInfo | None:
-        return next((one for one in self.own if one.tool_id == mark), None)
 
     def _own(self, container_id: str) -> ContainerInfo:
         _ = self._engine
@@ -121,9 +118,6 @@ class BenchContainers:
         known = ", ".join(one.container_id[:12] for one in self.own)
         told = f"There are: {known}." if known else "There is none: it was destroyed, or was not used for too long."
         return BenchRefused(f"This task has no container {container_id[:80]!r}. {told} Make one with create_docker_env.")
-
-    def _mark(self, use: str) -> str:
-        return f"{self._task_id}:u{use_digest(use)[:20]}"
 
 
 def _text(command: str) -> str:
@@ -153,7 +147,3 @@ def _remove_all(folder: Path, pattern: str) -> None:
 
 def _noted(note: Path) -> dict[str, str] | None:
     return json.loads(note.read_text(encoding="utf-8")) if note.is_file() else None
-
-
-def _keep(note: Path, value: dict[str, str]) -> None:
-    write_whole(note, json.dumps(value).encode())

@@ -1,4 +1,4 @@
-"""Opens files below a folder that programs write to, without following a link that one of them may put there meanwhile."""
+"""Opens files in a folder that programs write to, without following links that they may put there meanwhile."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ _IN_THE_WAY = {errno.ENOTDIR, errno.ELOOP}
 
 @contextmanager
 def folder_at(root: Path, parts: Sequence[str], *, made_for: Identity | None = None, make: bool = False) -> Generator[int]:
-    """A descriptor of the folder; with `make` it and those on the way are made, for that user. Raises BenchRefused, OSError. Blocks."""
+    """A descriptor of the folder; `make`: missing folders are made, for that user. Raises BenchRefused, OSError. Blocks."""
     fd = os.open(root, _FOLDER)
     try:
         for count, name in enumerate(parts, 1):
@@ -32,7 +32,7 @@ def folder_at(root: Path, parts: Sequence[str], *, made_for: Identity | None = N
 
 @contextmanager
 def opened_file(root: Path, parts: Sequence[str]) -> Generator[int]:
-    """A descriptor of a regular file, to be read. Raises BenchRefused, OSError (FileNotFoundError). Blocks."""
+    """A descriptor to read a regular file. Raises BenchRefused, OSError (FileNotFoundError). Blocks."""
     with folder_at(root, parts[:-1]) as folder:
         shown = "/".join(parts)
         try:

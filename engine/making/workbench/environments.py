@@ -1,4 +1,4 @@
-"""The packages of a task's projects: each installation that succeeds is a version of its own, and the newest is the one in use."""
+"""The environments of a task's projects: each successful installation makes a new version; the newest is in use."""
 
 import asyncio
 import re
@@ -18,7 +18,7 @@ from engine.runtimes.process.box import Mount
 from engine.runtimes.process.file_lock import locked
 
 _KEPT = 3
-"""Versions of one environment: a program in the background may still run with an earlier one."""
+"""Versions of an environment that are kept, because a background program may run with an earlier one."""
 
 _STEP_S, _LOCK_S = 60.0, 300.0
 _TOLD = 4_000
@@ -31,9 +31,9 @@ _INSTALLED = re.compile(r"^(?P<name>[A-Za-z0-9_.]+)-(?P<version>[^-]+)\.dist-inf
 
 
 class ProjectEnvironments:
-    """Of one task, in `folder`: `<project>/<number>`. What is there by its number is whole and is not changed any more.
+    """The environments of one task, as `<project>/<number>` in `folder`. A numbered version is complete and never changes.
 
-    A version is made as `part`, in the sandbox, of a copy of the one before; a crash leaves a part, which the next installation removes.
+    A version is made in the sandbox as `part`, from a copy of the one before. The next installation removes the part of a crashed one.
     """
 
     def __init__(self, parts: BenchParts, folder: Path, logs: Path) -> None:
@@ -45,13 +45,13 @@ class ProjectEnvironments:
         return versions[-1] if versions else None
 
     def installed(self, project: str) -> dict[str, str]:
-        """Versions by name, as their folders have it (`_` for `-`). Blocks."""
+        """The installed versions by package name, as in folder names (`_` for `-`). Blocks."""
         newest = self.newest(project)
         found = (path.name for path in newest.glob("lib/python*/site-packages/*.dist-info")) if newest else ()
         return {match["name"].lower(): match["version"] for match in map(_INSTALLED.match, found) if match}
 
     async def ensure(self, project: str) -> Path:
-        """A bare one, unless there is one. Raises BenchRefused, ScriptFailure, OSError."""
+        """The newest environment, or a new bare one. Raises BenchRefused, ScriptFailure, OSError."""
         async with self._turn(project):
             newest = await asyncio.to_thread(self.newest, project)
             if newest is not None:
@@ -60,9 +60,9 @@ class ProjectEnvironments:
             await finished(remove, part.with_name(_FRESH))
             target, uv = str(environment_of(project)), str(UV)
             python = str(self._parts.programs.python.file)
-            # Found from where it is, as it is made at one place and used at another where the sandbox has no view of its own.
+            # Relocatable, because without a view of its own the sandbox makes it at one place and uses it at another.
             made = (uv, "venv", "--relocatable", "--no-project", "--allow-existing", "--python", python, target)
-            # Not the one that installers write to: we write here, and must not follow what they have put there.
+            # Not the installers' cache, because we write to this one and must not follow links in it.
             cache = part.with_name(_FRESH)
             mounts = (Mount(part, Path(target), writable=True), Mount(cache, _CACHE, writable=True))
             try:
@@ -74,12 +74,12 @@ class ProjectEnvironments:
                 await finished(discard, part)
 
     async def install(self, project: str, requirement: str, not_after: datetime | None, wall_s: float) -> Path:
-        """One more package. The version there was before stays, also when this fails. Raises BenchRefused, ScriptFailure, OSError."""
+        """Installs a package. The version before stays, also after a failure. Raises BenchRefused, ScriptFailure, OSError."""
         age = ("--exclude-newer", not_after.isoformat()) if not_after else ()
         return await self._next(project, ("install", *age, requirement), wall_s)
 
     async def install_lock(self, project: str, lock: str) -> Path:
-        """What a lock with hashes says, and nothing else. Raises as `install`."""
+        """Installs exactly the packages of a lock with hashes. Raises like `install`."""
         file = self._folder / project / "requirements.lock"
         await finished(file.write_text, lock)
         return await self._next(project, ("sync", "--require-hashes", str(_LOCK)), _LOCK_S, (Mount(file, _LOCK),))
@@ -93,7 +93,7 @@ class ProjectEnvironments:
             target = Path(environment_of(project))
             own = Mount(part, target, writable=True)
             try:
-                # By programs in the sandbox: what was installed is other people's, and so are its links and rights.
+                # By programs in the sandbox, because links and rights of installed files are untrusted.
                 await self._step(project, Run(("/bin/cp", "-aT", str(_FROM), str(target)), target, _STEP_S, (own, Mount(before, _FROM))))
                 await self._step(project, Run(("/bin/chmod", "-R", "u+w", str(target)), target, _STEP_S, (own,)))
                 await self._step(project, await self._uv(target, how, wall_s, (own, *mounts)))
@@ -102,18 +102,19 @@ class ProjectEnvironments:
                 await finished(discard, part)
 
     async def _uv(self, target: Path, how: Sequence[str], wall_s: float, mounts: tuple[Mount, ...]) -> Run:
-        # What is built is other people's code, which would see the password in the address of the index.
+        # Builds are untrusted code, which would see the password in the address of the index.
         without_builds = ("--no-build",) if (await self._parts.index()).passwords else ()
         verb, *more = how
         uv = (str(UV), "pip", verb, "--compile-bytecode", "--python", str(target / "bin/python"))
-        # The task's own: what an installer writes there, another task's must not read.
+        # The task's own cache, because other tasks must not read what its installers write.
         cache = Mount(await asyncio.to_thread(self._cache), _CACHE, writable=True)
         return Run((*uv, *without_builds, *more), target, wall_s, (*mounts, cache), {"UV_CACHE_DIR": str(_CACHE)}, reaches_index=True)
 
     async def _step(self, project: str, run: Run) -> None:
         done = await self._parts.run(project, run, self._logs)
         if done.code != 0 or done.cut or done.ending.disk_full:
-            raise BenchRefused(f"{_why(done)} The environment is as it was before.\n{_told(done)}".strip())
+            told = (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()
+            raise BenchRefused(f"{_why(done)} The environment is as it was before.\n{told}".strip())
 
     def _turn(self, project: str):
         folder = self._folder / project
@@ -133,7 +134,7 @@ class ProjectEnvironments:
 
     def _finish(self, part: Path, project: str) -> Path:
         versions = self._versions(project)
-        # A folder that one may not write to cannot be moved.
+        # A folder without write permission cannot be moved.
         seal(part)
         part.chmod(0o755)
         target = part.with_name(str(int(versions[-1].name) + 1 if versions else 1))
@@ -152,7 +153,3 @@ def _why(done: Execution) -> str:
     if done.cut is not None:
         return "It took too long." if done.cut == "time" else "It wrote too much."
     return too_much(done.ending) or f"It failed with exit code {done.code}."
-
-
-def _told(done: Execution) -> str:
-    return (done.stderr or done.stdout)[-_TOLD:].decode(errors="replace").strip()

@@ -1,8 +1,8 @@
-"""The files of a task, written whole and read in parts."""
+"""Reads and writes the files of a task."""
 
 import json
 import os
-import secrets
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -35,23 +35,26 @@ _WRITTEN = TypeAdapter(Written)
 
 
 class BenchFiles:
-    """Of one task. `uses` is a folder of ours for what is on its way; files become those of the user that programs are."""
+    """The files of one task. `uses` is our own folder for unfinished writes. Files get the owner of the task's programs."""
 
     def __init__(self, root: Path, uses: Path) -> None:
         self._root, self._uses = root, uses
 
     def write(self, place: Place, content: str, mode: Literal["overwrite", "append"], use: str) -> Written:
-        """Made at once, and once for each `use` however often it is asked for. Raises BenchRefused, OSError. Blocks.
+        """Writes atomically, and only once for each `use`. Raises BenchRefused, OSError. Blocks.
 
-        The new content lies whole beside the bench before the use is noted, and takes its place in one step after that. A later
-        attempt that finds the note and no content beside the bench knows that this step was taken.
+        The whole content is written beside the bench, then the use is noted, then the content takes its place in one step. An attempt
+        that finds the note and no content beside the bench knows that the last step was done.
         """
         if place.area is not Area.WORK or not place.parts:
             raise BenchRefused(f"{str(place)!r} cannot be written. Name a file below /work.")
         stage, note = self._uses / f"{use_digest(use)}.content", self._uses / f"{use_digest(use)}.json"
         written = _noted(note)
         if written is None:
-            before = self._before(place) if mode == "append" else b""
+            before = b""
+            if mode == "append":
+                with suppress(FileNotFoundError):
+                    before = self._all(place, MOST_WRITTEN)
             written = Written(str(place), self._staged(stage, before + _bytes(content)))
             write_whole(note, json.dumps({"path": written.path, "size": written.size}).encode())
         if stage.exists():
@@ -59,13 +62,13 @@ class BenchFiles:
         return written
 
     def read(self, place: Place, offset: int = 0, limit: int | None = None) -> str:
-        """From a character on, with how to read on where there is more. Raises BenchRefused. Blocks."""
+        """A part of the text from a character on; its end says how to read on. Raises BenchRefused. Blocks."""
         text = self.text(place)
         return window(text, offset) if limit is None else window(text, offset, limit)
 
     def text(self, place: Place) -> str:
-        """All of it. Raises BenchRefused. Blocks."""
-        content = self._content(place, MOST_READ)
+        """The whole text. Raises BenchRefused. Blocks."""
+        content = self._content(place)
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -74,51 +77,47 @@ class BenchFiles:
             raise BenchRefused(f"{str(place)!r} is a binary file of {len(content):,} bytes, which cannot be shown as text.")
         return text
 
-    def _before(self, place: Place) -> bytes:
-        try:
-            with opened_file(self._root / place.area.value, place.parts) as fd:
-                return _all(fd, str(place), MOST_WRITTEN)
-        except FileNotFoundError:
-            return b""
-
-    def _content(self, place: Place, most: int) -> bytes:
+    def _content(self, place: Place) -> bytes:
         if not place.parts:
             raise BenchRefused(f"{str(place)!r} is a folder.{self._listed(place)}")
         try:
-            with opened_file(self._root / place.area.value, place.parts) as fd:
-                return _all(fd, str(place), most)
+            return self._all(place, MOST_READ)
         except FileNotFoundError as error:
-            raise BenchRefused(f"There is no file {str(place)!r}.{self._beside(place)}") from error
+            raise BenchRefused(f"There is no file {str(place)!r}.{self._listed(Place(place.area, place.parts[:-1]))}") from error
         except PermissionError as error:
             raise BenchRefused(f"{str(place)!r} cannot be read: a program took the right to.") from error
         except BenchRefused as refused:
             raise BenchRefused(f"{refused}{self._listed(place)}") from refused
 
-    def _beside(self, place: Place) -> str:
-        return self._listed(Place(place.area, place.parts[:-1]))
-
     def _listed(self, place: Place) -> str:
         try:
-            with folder_at(self._root / place.area.value, place.parts) as fd:
+            with folder_at(self._root / place.area, place.parts) as fd:
                 names = sorted(os.listdir(fd))  # noqa: PTH208 - of a descriptor
         except (OSError, BenchRefused):
             return ""
         more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
         return f" In {place} there is: {', '.join(names[:_LISTED])}{more}." if names else f" {place} is empty."
 
+    def _all(self, place: Place, most: int) -> bytes:
+        with opened_file(self._root / place.area, place.parts) as fd:
+            size = os.fstat(fd).st_size
+            if size > most:
+                raise BenchRefused(
+                    f"{str(place)!r} has {size:,} bytes, and {most:,} is the most. Look at it with a command, such as head or grep."
+                )
+            with os.fdopen(os.dup(fd), "rb") as file:
+                return file.read(most)
+
     def _staged(self, stage: Path, content: bytes) -> int:
         if len(content) > MOST_WRITTEN:
             raise BenchRefused(
                 f"The file would have {len(content):,} bytes, and {MOST_WRITTEN:,} is the most. Write less, in several files."
             )
-        part = stage.with_name(f"{stage.name}.{secrets.token_hex(4)}")
-        part.write_bytes(content)
-        part.chmod(0o644)
-        part.rename(stage)
+        write_whole(stage, content)
         return len(content)
 
     def _take_place(self, stage: Path, place: Place) -> None:
-        root = self._root / place.area.value
+        root = self._root / place.area
         try:
             owner = owner_of(root)
             owner.own(stage)
@@ -135,14 +134,6 @@ def _bytes(content: str) -> bytes:
         return content.encode()
     except UnicodeEncodeError as error:
         raise BenchRefused(f"The content is no text that can be written: {error.reason} at character {error.start}.") from error
-
-
-def _all(fd: int, shown: str, most: int) -> bytes:
-    size = os.fstat(fd).st_size
-    if size > most:
-        raise BenchRefused(f"{shown!r} has {size:,} bytes, and {most:,} is the most. Look at it with a command, such as head or grep.")
-    with os.fdopen(os.dup(fd), "rb") as file:
-        return file.read(most)
 
 
 def _noted(note: Path) -> Written | None:

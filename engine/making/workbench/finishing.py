@@ -1,4 +1,4 @@
-"""Work in threads that a cancelled task waits for: otherwise it could write again what is being removed."""
+"""Waits for threads even if cancelled, so that a thread cannot write files while they are removed."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,5 +11,5 @@ R = TypeVar("R")
 
 
 async def finished(work: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
-    """As `asyncio.to_thread`, whose thread goes on by itself when it is cancelled: this waits for its end, and is cancelled then."""
+    """Like `asyncio.to_thread`, but a cancellation waits for the thread's end."""
     return await uncancelled.finished(asyncio.to_thread(work, *arguments, **named))

@@ -1,7 +1,7 @@
-"""Paths as a model names them, and what of a task's folder they mean; nothing else can be named."""
+"""Translates a model's paths to places in a task's folder; no other path can be named."""
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from pathlib import PurePosixPath
 
 from engine.making.workbench.refusal import BenchRefused
@@ -10,7 +10,7 @@ WORK = PurePosixPath("/work")
 """Where programs and the model see the task's files."""
 
 LOGS = PurePosixPath("/logs")
-"""Where they see the outputs of commands, which they can only read."""
+"""Where they see the outputs of commands, read-only."""
 
 _ENVIRONMENTS = PurePosixPath("/environments")
 _MOST_CHARACTERS = 1_000
@@ -18,8 +18,8 @@ _MOST_BYTES_OF_NAME = 255
 _DEEPEST = 40
 
 
-class Area(Enum):
-    """The folder below a workbench; the value is its name there."""
+class Area(StrEnum):
+    """A folder of a workbench, by its name there."""
 
     WORK = "work"
     LOGS = "logs"
@@ -27,13 +27,13 @@ class Area(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`parts` lead from the area to the file or folder; none of them is `..`."""
+    """A file or folder in an area; no part is `..`."""
 
     area: Area
     parts: tuple[str, ...]
 
     def __str__(self) -> str:
-        """As the model sees it."""
+        """The path that the model sees."""
         return str((WORK if self.area is Area.WORK else LOGS).joinpath(*self.parts))
 
 

@@ -1,4 +1,4 @@
-"""A tool as a model describes it, and who judges what it depends on."""
+"""A model's description of a tool, and the judge of its dependencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """`manifest` is what it says of the tool itself, in the fields of a `ToolManifest`."""
+    """`manifest` has the model's values for fields of a `ToolManifest`."""
 
     tool_id: str
     is_docker: bool

@@ -1,4 +1,4 @@
-"""What a model puts down as a tool: checked, locked and packed, and nothing that could be called yet."""
+"""Makes a candidate from a model's proposal: checks it, locks its dependencies and packs its files."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from engine.disk.leftovers import discard
 from engine.making.candidates import Candidates
+from engine.making.dependencies.gate import not_after_of, refusals_of
 from engine.making.failures import LockFailed
 from engine.making.python_sources.projects import PYPROJECT, pyproject_of
 from engine.making.python_sources.wanted import Wanted
@@ -34,19 +35,18 @@ from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import DockerSource, LocalSource, ScriptLanguage
 from toolagent.contracts.task_specs import MakeRuntime
 from toolagent.validation.schemas import schema_faults
-from toolagent_service.contracts.dependency_policy import DependencyRefusal, RefusalKind
 
 _MAIN = "main.py"
 _DOCKERFILE = "Dockerfile"
 _LOCK = "requirements.lock"
 _OTHER_LISTS = frozenset({"uv.lock", "poetry.lock", "requirements.txt", _LOCK, f"{_MAIN}.lock"})
-"""Lists of dependencies that the gate has not seen; what is installed is said by the lock alone."""
+"""Lists of dependencies that the gate has not seen; only our lock counts."""
 
 _FAULTS_TOLD = 5
 
 
 class Proposals:
-    """`is_anothers` tells of a task and a tool's id whether that tool is there and was not made by this task."""
+    """`is_anothers` tells whether a tool of this id exists that the task did not make."""
 
     def __init__(
         self, gate: Judge, locks: ProjectLocks, candidates: Candidates, is_anothers: Callable[[str, str], Awaitable[bool]]
@@ -56,16 +56,16 @@ class Proposals:
     async def put_down(
         self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
     ) -> PutDown:
-        """`own` is the id that the task is about; `is_there`: the tool is there, and to be mended; `runtime` is the one asked for.
+        """`own` is the task's tool id; `is_there`: the task repairs the tool; `runtime` is the requested one.
 
-        The same files give the same candidate. Raises BenchRefused, ScriptFailure, and what the content store raises.
+        The same files give the same candidate. Raises BenchRefused, ScriptFailure, and errors of the content store.
         """
         await self._require_id(bench.task_id, own, told.tool_id, is_there=is_there)
         _require_runtime(told, runtime)
         manifest = await asyncio.to_thread(_manifest_of, told)
         source = _source_of(told)
         project = await asyncio.to_thread(_folder_of, bench, told)
-        # Nothing is to change while it is read; what runs in the background was there to try the tool.
+        # Nothing may change while the files are read; background commands only tried the tool.
         await bench.commands.end()
         folder = bench.folder / "packed"
         candidate = Candidate(entries=(ToolEntry(manifest=manifest, sources=(source,)),), written_by_us=True)
@@ -107,36 +107,26 @@ class Proposals:
         await finished(_packed, tree.folder, into)
 
     async def _locked(self, bench: Workbench, project: str, tree: Tree) -> str:
-        """Of what the project declares, in the versions that it was tried with."""
+        """Locks the declared dependencies in the versions that were tried."""
         declared = await asyncio.to_thread(_declared, tree)
         installed = await asyncio.to_thread(bench.environments.installed, project)
         _require_installed(declared, {canonicalize_name(name) for name in installed})
         verdicts = await self._gate.judge(declared)
-        refusals = [verdict.refusal for verdict in verdicts if verdict.refusal is not None]
-        require_answers(refusals)
-        if refusals:
+        if refusals := refusals_of(verdicts):
             raise BenchRefused("The project depends on what it may not have. " + " ".join(refusal.message for refusal in refusals))
         wanted = Wanted(
             tuple(verdict.requirement for verdict in verdicts), tuple(f"{name}=={version}" for name, version in installed.items())
         )
-        not_after = min((verdict.not_after for verdict in verdicts if verdict.not_after is not None), default=None)
         try:
-            lock = await self._locks.lock(wanted, (), bench.folder / "locking", not_after)
+            lock = await self._locks.lock(wanted, (), bench.folder / "locking", not_after_of(verdicts))
         except LockFailed as error:
             if isinstance(error.__cause__, IndexesUnknown):
                 raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, error.message) from error
-            # The index may have gone away since.
-            require_answers([verdict.refusal for verdict in await self._gate.judge(declared) if verdict.refusal is not None])
+            # The index may be away now.
+            refusals_of(await self._gate.judge(declared))
             raise BenchRefused(f"{error.message}\n{error.told}".strip()) from error
         _require_tried(lock, {canonicalize_name(name) for name in installed})
         return lock
-
-
-def require_answers(refusals: Sequence[DependencyRefusal]) -> None:
-    """Raises ScriptFailure (`UnavailableError`) when the index did not answer: that says nothing of a package."""
-    for refusal in refusals:
-        if refusal.kind is RefusalKind.INDEX_UNAVAILABLE:
-            raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, refusal.message)
 
 
 def _require_runtime(told: Proposal, asked: MakeRuntime | None) -> None:
@@ -145,7 +135,7 @@ def _require_runtime(told: Proposal, asked: MakeRuntime | None) -> None:
 
 
 def _folder_of(bench: Workbench, told: Proposal) -> str:
-    """The name of the folder of the task's files that is to be packed."""
+    """The name of the folder to pack."""
     if told.host_dir is None:
         what = "the folder with the Dockerfile" if told.is_docker else "the folder that create_uv_project returned"
         raise BenchRefused(f"host_dir is missing: {what}. (A container by itself cannot be registered: it is on this host alone.)")
@@ -168,7 +158,7 @@ def _source_of(told: Proposal) -> LocalSource | DockerSource:
     try:
         if told.is_docker:
             return DockerSource.model_validate({**about, "dockerfile": _DOCKERFILE, "internal_port": told.internal_port})
-        # Its port is told to it at each start; a fixed one could be another's.
+        # It gets a port at each start; a fixed one could be taken.
         return LocalSource.model_validate(about)
     except ValidationError as error:
         raise BenchRefused(_faults_of(error)) from error
@@ -219,16 +209,20 @@ def _require_installed(declared: Sequence[str], installed: set[str]) -> None:
             asked = Requirement(text)
         except (InvalidRequirement, RecursionError) as error:
             raise BenchRefused(f"{PYPROJECT} depends on {text[:100]!r}, which is no requirement: {error}") from error
-        if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
+        if _is_missing(asked, installed):
             raise BenchRefused(
                 f"{PYPROJECT} depends on {asked.name!r}, which is not installed. Add it with uv_add_dependency, and try it out."
             )
 
 
+def _is_missing(asked: Requirement, installed: set[str]) -> bool:
+    return canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate())
+
+
 def _require_tried(lock: str, installed: set[str]) -> None:
-    """An extra brings packages that the gate has not seen."""
+    """Raises BenchRefused for packages that an extra brings, which the gate has not seen."""
     for asked in map(Requirement, pinned(lock)):
-        if canonicalize_name(asked.name) not in installed and (asked.marker is None or asked.marker.evaluate()):
+        if _is_missing(asked, installed):
             raise BenchRefused(
                 f"{PYPROJECT} brings {asked.name!r} along, which is not installed, so nothing was tried with it. Is it of an extra "
                 "written by hand? Add that with uv_add_dependency (such as 'httpx[http2]'), and try it out."
@@ -243,7 +237,7 @@ def _packed(folder: Path, into: Path) -> None:
 
 
 def _require_lock(packed: Path) -> None:
-    """What is installed is asked of the same code that installs it. Raises BenchRefused."""
+    """Checks by the installer's own code that it will use the lock. Raises BenchRefused."""
     try:
         found = dependencies_of(Script(packed / _MAIN, _MAIN), ScriptLanguage.PYTHON)
     except ScriptFailure as failure:

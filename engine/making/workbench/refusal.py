@@ -1,4 +1,4 @@
-"""What a model asked for cannot be done as it asked."""
+"""The refusal of a model's request."""
 
 
 class BenchRefused(Exception):

@@ -1,4 +1,4 @@
-"""Programs of a task in the sandbox: what they see, and what they may take."""
+"""Runs a task's programs in the sandbox, with their mounts and limits."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,7 @@ _LIMITS = SandboxLimits(
     output_bytes=8 * _MIB, wall_s=86_400,
 )  # fmt: skip
 _VARIABLES = {
-    "PATH": "/usr/bin:/bin",
     "HOME": "/tmp",  # noqa: S108 - the sandbox's own
-    "LANG": "C.UTF-8",
     "PYTHONUTF8": "1",
     "PYTHONDONTWRITEBYTECODE": "1",
     "UV_NO_PROGRESS": "1",
@@ -39,12 +37,12 @@ _VARIABLES = {
 _LOG_BYTES = 8 * _MIB
 
 UV = Path("/programs/uv")
-"""Where programs see uv, wherever it is on this host: `/work` and the like are other folders to them."""
+"""Where programs see uv, wherever it is on this host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """`folder` and the targets of the mounts are as the program sees them. `reaches_index`: packages can be had, and nothing else."""
+    """`folder` and the targets of mounts are paths that the program sees. `reaches_index`: it can reach only the package index."""
 
     argv: Sequence[str]
     folder: Path
@@ -55,7 +53,7 @@ class Run:
 
 
 class BenchParts:
-    """What all workbenches of a host share."""
+    """Parts that all workbenches of a host share."""
 
     def __init__(self, launcher: Launcher, executor: Executor, programs: Programs, installer: Installer) -> None:
         self._launcher, self.executor, self.installer = launcher, executor, installer
@@ -63,14 +61,14 @@ class BenchParts:
         self.interpreters = Interpreters(executor, programs)
 
     async def run(self, name: str, run: Run, logs: Path) -> Execution:
-        """To its end, or until it is over time or cancelled; the address of the index is hidden in what it said. Raises ScriptFailure."""
+        """Runs a program until it ends, is out of time or is cancelled. Hides the index's password in its output. Raises ScriptFailure."""
         index = await self.index() if run.reaches_index else Index()
         box = self._box(name, run, index)
         done = await run_with_index(self.executor, self.installer, box, run.argv, index, run.wall_s, logs)
         return done.without(index.passwords)
 
     async def start(self, name: str, run: Run, log: Path) -> Process:
-        """In the background; its output goes to a file that is rotated when it grows. Raises ScriptFailure."""
+        """Starts a background program; its output goes to a rotated file. Raises ScriptFailure."""
         box, logs = self._box(name, run, Index()), log.with_suffix(".run")
         try:
             await asyncio.to_thread(logs.mkdir, parents=True, exist_ok=True)
@@ -85,7 +83,7 @@ class BenchParts:
         try:
             return await self.installer.indexes(ScriptLanguage.PYTHON)
         except IndexesUnknown as error:
-            # What uv said of it may hold an address.
+            # uv's message may hold an address.
             raise ScriptFailure(ScriptErrorKind.UNAVAILABLE, "It is not known which package index is used here.") from error
 
     def _box(self, name: str, run: Run, index: Index) -> Box:
@@ -94,5 +92,5 @@ class BenchParts:
 
 
 def too_much(ending: Ending) -> str:
-    """What a program took more of than it may, in a sentence; nothing where it did not."""
+    """The limit that a program exceeded, in a sentence; empty if none."""
     return f"It {ending.beyond}." if ending.beyond else ""

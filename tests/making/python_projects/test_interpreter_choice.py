@@ -15,7 +15,7 @@ THERE = ("3.13", "3.12", "3.11", "3.10", "3.9")
 def chosen(folder: Path, files: Mapping[str, str]) -> list[str]:
     for name, text in files.items():
         (folder / name).write_text(text)
-    return [one.minor for one in interpreters_for(Tree.read(folder), PurePosixPath(), THERE, "3.11")]
+    return [*interpreters_for(Tree.read(folder), PurePosixPath(), THERE, "3.11")]
 
 
 def test_ours_comes_first_then_older_ones_then_newer_ones(tmp_path: Path) -> None:

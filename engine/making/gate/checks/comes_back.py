@@ -1,25 +1,27 @@
-"""It comes back after it was killed, and does what it did before."""
+"""The tool starts again after its process was killed, and answers as before."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from engine.making.gate.checks.derived_cases import as_probed
-from engine.making.gate.subject import Came, Subject
+from engine.making.gate.subject import Came, Subject, not_asked
 from engine.making.gate.wording import listed
 from engine.runtimes.failures import NotSent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
-from toolagent.core.catalog.expectations import unexpected
 from toolagent_service.calls.shared_processes import process_key
 
 NAME = "comes back"
 
 
 async def check(subject: Subject) -> CheckResult:
-    """What a crash leaves in its home folder must not keep it from starting."""
+    """Files that a crash leaves in the home folder must not keep it from starting."""
     faults: list[str] = []
     killed = 0
-    for entries in _by_process([entry for entry in subject.entries if _has_process(entry)]):
+    # Tools that share a process end and come back together.
+    lasting = sorted((entry for entry in subject.entries if entry.sources[0].traits.stays_up), key=_process)
+    for entries in [[*same] for _, same in groupby(lasting, key=_process)]:
         before = [await _asked(subject, entry) for entry in entries]
         try:
             if not await subject.trial.kill(entries[0].manifest.tool_id):
@@ -30,50 +32,39 @@ async def check(subject: Subject) -> CheckResult:
             faults += await _faults(subject, entries, before)
         killed += 1
     if not killed:
-        return CheckResult(check=NAME, passed=True, applies=False, details="It has no process here that could be killed.")
+        return not_asked(NAME, "It has no process here that could be killed.")
     return CheckResult(check=NAME, passed=not faults, details=listed(faults, subject.limits.told) or "It was killed and came back.")
 
 
-def _has_process(entry: ToolEntry) -> bool:
-    """Between calls. What has none is not asked."""
-    return entry.sources[0].traits.stays_up
-
-
-def _by_process(entries: Sequence[ToolEntry]) -> Iterable[Sequence[ToolEntry]]:
-    """Tools that share a process end and come back together."""
-    found: dict[str, list[ToolEntry]] = {}
-    for entry in entries:
-        key = process_key(entry.manifest, entry.sources[0]) if entry.sources else None
-        found.setdefault(key or entry.manifest.tool_id, []).append(entry)
-    return found.values()
+def _process(entry: ToolEntry) -> str:
+    return process_key(entry.manifest, entry.sources[0]) or entry.manifest.tool_id
 
 
 async def _faults(subject: Subject, entries: Sequence[ToolEntry], before: Sequence["_Seen | None"]) -> list[str]:
     try:
         await subject.trial.start()
     except NotSent as failure:
-        # So that the other checks tell of themselves.
+        # The other checks need a running tool.
         await subject.trial.renew()
         name = entries[0].manifest.tool_id
         return [f"{name!r} was killed and does not start again: {failure.message} {failure.details.get('stderr', '')}".strip()]
-    return [fault for entry, came in zip(entries, before, strict=True) if (fault := await _fault(subject, entry, came)) is not None]
+    return [fault for entry, came in zip(entries, before, strict=True) if (fault := await _fault(subject, entry, came))]
 
 
-async def _fault(subject: Subject, entry: ToolEntry, before: "_Seen | None") -> str | None:
+async def _fault(subject: Subject, entry: ToolEntry, before: "_Seen | None") -> str:
     after = await _asked(subject, entry)
     if before is None or after is None:
-        return None
+        return ""
     name = entry.manifest.tool_id
     if after.came is not before.came:
         return f"{name!r} was killed and started again. The same call that before it {before.came} now it {after.came}."
-    # Other answers may differ from one time to the next.
+    # Answers that no example expects may differ each time.
     if before.as_expected and not after.as_expected:
         return f"{name!r} was killed and started again. The example that held before does not hold now: its answer is another."
-    return None
+    return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Seen:
+class _Seen(NamedTuple):
     """`as_expected`: it answered what an example says."""
 
     came: Came
@@ -81,14 +72,12 @@ class _Seen:
 
 
 async def _asked(subject: Subject, entry: ToolEntry) -> _Seen | None:
-    """What comes of one call, always the same; None where there is none that could be made without harm."""
+    """The result of one call, which is always the same call; None if no call is harmless."""
     if not subject.may_be_probed(entry):
         return None  # the examples were asked for, but once
     fitting = [one for one in subject.given if entry in await subject.tools_for(one)]
-    example = fitting[0] if fitting else None
-    params = example.input if example else next(iter(await subject.cases.of(as_probed(entry.manifest))), None)
-    if params is None:
+    inputs = [example.input for example in fitting] or await subject.cases.of(as_probed(entry.manifest))
+    if not inputs:
         return None
-    reply = await subject.trial.call(entry.manifest.tool_id, params)
-    held = example is not None and reply.came is Came.ANSWER and not any(True for _ in unexpected(example.expected_output, reply.output))
-    return _Seen(reply.came, held)
+    reply = await subject.trial.call(entry.manifest.tool_id, inputs[0])
+    return _Seen(reply.came, bool(fitting) and reply.holds(fitting[0]))

@@ -1,10 +1,10 @@
-"""Input that its own schema allows neither crashes it nor makes it break its output schema."""
+"""Input that the tool's own schema allows neither crashes it nor makes it break its output schema."""
 
-import asyncio
 from dataclasses import dataclass, field
 
-from engine.making.gate.subject import Came, Params, Subject, is_of_others
+from engine.making.gate.subject import Came, Params, Reply, Subject, in_time, is_of_others, not_asked
 from engine.making.gate.wording import in_one_line, listed, quoted
+from engine.making.json_values import part
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.making import CheckResult
@@ -16,15 +16,15 @@ NAME = "derived cases"
 _FINE = (Came.ANSWER, Came.REFUSAL)
 _ALLOWED = {"none": "nothing", "safe": "what reads only and needs no key", "full": "all"}
 _ENOUGH = 8
-"""Cases of which none came well, after which no more is asked."""
+"""If so many cases all fail, the check stops."""
 _FEW = 3
 
 
 async def check(subject: Subject) -> CheckResult:
-    """To refuse a case with a 4xx is fine: a schema cannot say everything.
+    """A tool may refuse a case with a 4xx, because a schema cannot express everything.
 
-    What we wrote answers every case. A tool of others that fails one may do all that its callers want; it is told, and held to be
-    broken when its process ends, or when it answered none and failed more of them than it refused.
+    A tool that we wrote must answer every other case. Faults of others' tools are reported. They only count if the process ends, or if
+    the tool answered no case and failed more cases than it refused.
     """
     said: list[str] = []
     faults: dict[str, str] = {}
@@ -45,7 +45,7 @@ async def check(subject: Subject) -> CheckResult:
         tried = await _tried(subject, entry, cases)
         asked += tried.done
         said += tried.said
-        # A server of others is asked little: what it says to very few requests is only told.
+        # Others' servers get few requests; a result of very few is only reported.
         is_shown = not is_of_others(entry) or tried.done >= min(_FEW, whole)
         if tried.faults and (subject.written_by_us or tried.died or (tried.seems_broken and is_shown)):
             raised = await subject.trial.raised(name, before)
@@ -54,13 +54,13 @@ async def check(subject: Subject) -> CheckResult:
             doubts += tried.faults
     told = "; ".join([f"{asked} cases were tried", *said])
     if not asked and not faults:
-        return CheckResult(check=NAME, passed=True, applies=False, details=f"Not asked: {'; '.join(said)}.")
+        return not_asked(NAME, f"Not asked: {'; '.join(said)}.")
     whole = [f"{told}.", *faults.values(), *([f"It came well otherwise:\n{listed(doubts, subject.limits.told)}"] if doubts else [])]
     return CheckResult(check=NAME, passed=not faults, details="\n".join(whole), faults=faults)
 
 
 def why_not(subject: Subject, entry: ToolEntry) -> str | None:
-    """Why it is given no cases."""
+    """Why the tool gets no cases; None if it does."""
     name = entry.manifest.tool_id
     if not subject.may_be_probed(entry):
         if is_of_others(entry):
@@ -72,19 +72,18 @@ def why_not(subject: Subject, entry: ToolEntry) -> str | None:
 
 
 def as_probed(manifest: ToolManifest) -> ToolManifest:
-    """The same without the files that it need not be given."""
+    """The manifest without optional files."""
     schema = manifest.input_schema
-    properties, required = schema.get("properties"), schema.get("required", [])
-    if not isinstance(properties, dict) or not isinstance(required, list):
+    properties, required = part(schema.get("properties")), schema.get("required", [])
+    if not isinstance(required, list):
         return manifest
     left = {name: one for name, one in properties.items() if name in required or not _takes_file(one)}
     return manifest.model_copy(update={"input_schema": {**schema, "properties": left}}) if len(left) < len(properties) else manifest
 
 
 async def _examples(manifest: ToolManifest) -> tuple[Params, ...]:
-    """What its author calls it with, where its schema allows that: of a text that has to be a number the schema may say nothing."""
-    names = manifest.input_schema.get("properties")
-    known = names if isinstance(names, dict) else {}
+    """Examples of the tool's author that fit the schema. They know what it cannot express, such as that a text must be a number."""
+    known = part(manifest.input_schema.get("properties"))
     said = [one.input for one in manifest.examples if one.input.keys() <= known.keys()]
     return tuple([one for one in said[:_FEW] if not await find_issues(manifest.input_schema, one)])
 
@@ -95,10 +94,9 @@ def _takes_file(schema: object) -> bool:
 
 
 def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
-    """How many are derived; it is given no more examples. Each call of a script is a process of its own: all share a few, of very many
-    the first get one.
+    """How many derived cases, and how many examples, a tool gets.
 
-    What goes to servers of others is shared too.
+    Scripts share a few because each call starts a process: of very many, the first get one. Tools on others' servers share too.
     """
     if is_of_others(entry):
         return min(subject.limits.cases, max(1, subject.remote_share(subject.limits.remote_cases)))
@@ -112,9 +110,9 @@ def _share(subject: Subject, entry: ToolEntry, number: int) -> int:
 
 @dataclass(slots=True)
 class _Tried:
-    """`done` counts those that were sent, `fine` those that came well, `answered` and `refused` those of them that it answered or refused.
+    """`done` counts cases that were sent, `fine` those with a good result: `answered` or `refused`. `silent`: no answer in time.
 
-    `said` is what else is to be told. `died`: its process ended. `why` is what it said to the last one that it refused.
+    `said` are other remarks. `died`: the process ended. `why` is the tool's last refusal.
     """
 
     done: int = 0
@@ -129,21 +127,29 @@ class _Tried:
 
     @property
     def seems_broken(self) -> bool:
-        """One that refuses a case may find nothing under a made-up name, and fail at others all the same."""
+        """Refusals do not show that the tool works: it may find nothing under a made-up name."""
         return not self.fine or (not self.answered and self.done - self.refused > self.refused)
+
+    def note(self, reply: Reply, case: Params, *, died: bool) -> None:
+        self.done += 1
+        self.died |= died
+        self.silent += reply.came is Came.SILENCE
+        self.answered += reply.came is Came.ANSWER and not died
+        if reply.came is Came.REFUSAL:
+            self.refused, self.why = self.refused + 1, reply.message
+        if reply.came in _FINE and not died:
+            self.fine += 1
+            return
+        came = f"It {reply.came}: {reply.message}" if reply.message else f"It {reply.came}."
+        # The result goes first, because a long input is cut at the end.
+        self.faults.append(f"{came}{' Its process ended.' if died else ''} Its input, which its schema allows: {quoted(case)}")
 
 
 async def _tried(subject: Subject, entry: ToolEntry, cases: tuple[Params, ...]) -> _Tried:
-    """Until the time is up, or enough was seen."""
+    """Tries the cases until the time is up, or enough was seen."""
     tried, name = _Tried(), entry.manifest.tool_id
-    over = asyncio.timeout(subject.limits.cases_s)
-    try:
-        async with over:
-            await _try(subject, name, cases, tried)
-    except TimeoutError:
-        if not over.expired():  # not this one
-            raise
-        tried.faults += [f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s."] if not tried.done else []
+    if not await in_time(_try(subject, name, cases, tried), subject.limits.cases_s) and not tried.done:
+        tried.faults.append(f"{name!r} was given a case, which took all of {subject.limits.cases_s:g} s.")
     if tried.done and tried.refused == tried.done:
         tried.said.append(f"{name!r} refused all of its {tried.done}, the last with {in_one_line(tried.why)}")
     if not (tried.done or tried.faults or tried.said):
@@ -158,23 +164,11 @@ async def _try(subject: Subject, tool_id: str, cases: tuple[Params, ...], tried:
         if reply.came is Came.UNSENDABLE:
             continue
         if reply.came in (Came.KEYLESS, Came.SPARED):
-            # The server need not be trusted with a key yet.
+            # An unset key need not be given to the server yet.
             tried.said.append(f"{tool_id!r} {reply.came}: {reply.message}")
             return
-        tried.done += 1
         before, deaths = deaths, subject.trial.account().deaths
-        died = deaths > before
-        tried.died |= died
-        tried.silent += reply.came is Came.SILENCE
-        tried.fine += reply.came in _FINE and not died
-        tried.answered += reply.came is Came.ANSWER and not died
-        if reply.came is Came.REFUSAL:
-            tried.refused, tried.why = tried.refused + 1, reply.message
-        if reply.came not in _FINE or died:
-            came = f"It {reply.came}: {reply.message}" if reply.message else f"It {reply.came}."
-            ended = ("Its process ended.",) if died else ()
-            # What came of it first: a long input is cut where only the beginning is shown.
-            tried.faults.append(" ".join((came, *ended, f"Its input, which its schema allows: {quoted(case)}")))
+        tried.note(reply, case, died=deaths > before)
         if _is_enough(subject, tried):
             return
 

@@ -1,6 +1,6 @@
-"""Its health path answers."""
+"""The health path answers."""
 
-from engine.making.gate.subject import Subject
+from engine.making.gate.subject import Subject, not_asked
 from engine.making.gate.wording import listed
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.making import CheckResult
@@ -15,7 +15,7 @@ _UNREACHED = "The server has to be reachable from this host, and well. Is that i
 
 
 async def check(subject: Subject) -> CheckResult:
-    """Of tools that we write `/health` answers 200; of others their health path, or, where none is declared, what is no failure."""
+    """Tools that we write answer 200 at `/health`. Others answer 200 at their health path; without one, no server error."""
     faults: dict[str, str] = {}
     servers: dict[str, list[str]] = {}
     asked = 0
@@ -30,8 +30,8 @@ async def check(subject: Subject) -> CheckResult:
         if told := " ".join(servers[server]):
             faults[entry.manifest.tool_id] = f"{server}: {told} {_UNREACHED}" if server else told
     if not asked:
-        return CheckResult(check=NAME, passed=True, applies=False, details="It is no server, so it has no health path.")
-    # Of a server that serves many tools it is told once.
+        return not_asked(NAME, "It is no server, so it has no health path.")
+    # A fault of a server is reported once, however many tools it serves.
     details = listed([*dict.fromkeys(faults.values())], subject.limits.told) or "It answered."
     return CheckResult(check=NAME, passed=not faults, details=details, faults=faults)
 
@@ -46,7 +46,7 @@ async def _faults(subject: Subject, entry: ToolEntry, source: HttpSource) -> lis
         path, status = "/", await subject.trial.health(tool_id, "/")
     elif not (source.traits.elsewhere or path == _OURS):
         return [] if status == _OK else [f"GET {path} of {tool_id!r} {_said(status)} instead of 200."]
-    # This path is not declared. A remote server refuses unknown paths, and requests without a key.
+    # The path is not declared: a remote server may refuse it, or a request without a key.
     is_well = status is not None and status < _SERVER_ERROR
     return [] if is_well else [f"GET {path} of {tool_id!r} {_said(status)}."]
 

@@ -1,4 +1,4 @@
-"""It starts in the sandbox."""
+"""The tool starts in the sandbox."""
 
 import json
 
@@ -11,7 +11,7 @@ _TOLD = 3000
 
 
 async def check(subject: Subject) -> CheckResult:
-    """Raises NotSent when this host runs no tools at all, which is nothing that a candidate could mend."""
+    """Raises NotSent if this host runs no tools: no change to the candidate would help."""
     try:
         await subject.trial.start()
     except NotSent as failure:

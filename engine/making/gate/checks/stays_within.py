@@ -1,6 +1,6 @@
-"""It used no host, path or secret that it does not declare."""
+"""The tool used no host, path or secret that it does not declare."""
 
-from engine.making.gate.subject import Account, Subject
+from engine.making.gate.subject import Account, Subject, not_asked
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.sandbox import SandboxLevel
 from toolagent_service.calls.hosts import host_matches
@@ -11,22 +11,22 @@ _NAMED = 10
 
 
 async def check(subject: Subject) -> CheckResult:
-    """Hosts are seen by the proxy. Paths and secrets that it does not declare are not in its sandbox: what held so far held without."""
-    # What was refused to it beside its calls is told when it has ended.
+    """The proxy sees hosts. Undeclared paths and secrets are not in the sandbox, so the tool works without them."""
+    # Refusals outside of calls are reported when its processes end.
     await subject.trial.renew()
     account = subject.trial.account()
     if account.sandbox is None:
-        return CheckResult(check=NAME, passed=True, applies=False, details="It does not run in a sandbox of this host.")
+        return not_asked(NAME, "It does not run in a sandbox of this host.")
     undeclared = [host for host in account.hosts if not _is_declared(subject, host)]
     if undeclared or account.unnamed:
-        # Nothing was reached. Tools written by our agent must declare what they need; programs of others often ask for more.
+        # Nothing was reached. Only tools of our agent must declare what they need: others' programs often ask for more.
         return CheckResult(check=NAME, passed=not subject.written_by_us, details=_told(subject, undeclared, unnamed=account.unnamed))
     seen = "It asked for nothing that it does not declare." if account.calls else "It was given nothing to do, so this shows little."
     return CheckResult(check=NAME, passed=True, applies=account.calls > 0, details=" ".join([seen, *_limits(account)]))
 
 
 def _is_declared(subject: Subject, host: str) -> bool:
-    """One that is declared may be refused too: by the policy, or because its address is not public."""
+    """A declared host may be refused too: by the policy, or because its address is not public."""
     name, _, port = host.rpartition(":")
     patterns = (pattern for entry in subject.entries for pattern in entry.manifest.security_context.network_access.allow_hosts)
     return any(host_matches(pattern, name, int(port)) for pattern in patterns)
@@ -41,7 +41,7 @@ def _told(subject: Subject, hosts: list[str], *, unnamed: bool) -> str:
 
 
 def _limits(account: Account) -> list[str]:
-    """What this does not show, or it does not have."""
+    """Limits of this check, and rights that the tool declares and does not have."""
     said: list[str] = []
     if account.sandbox is not None and account.sandbox.level is SandboxLevel.RLIMITS:
         said.append("At the level rlimits a program can go around the proxy and see files of this machine, so this shows little.")

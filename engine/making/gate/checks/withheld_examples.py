@@ -1,23 +1,21 @@
-"""Examples that its maker has never seen hold too; nothing that is said of them tells what they are."""
+"""Examples that the tool's maker has never seen hold too; the details do not reveal them."""
 
 from collections import Counter
 
-from engine.making.gate.subject import Came, Subject
+from engine.making.gate.subject import Came, Subject, not_asked
 from toolagent.contracts.making import CheckResult
 from toolagent.contracts.task_specs import Example
-from toolagent.core.catalog.expectations import unexpected
 
 NAME = "withheld examples"
 _OTHERWISE = "answered otherwise than expected"
 
 
 async def check(subject: Subject) -> CheckResult:
-    """Its details hold counts and words of ours only: a message of the tool's, or of a schema's, could quote the input."""
+    """The details are counts and our own words only, because a message of the tool or a schema could quote the input."""
     if not subject.withheld:
-        details = "No example was withheld, so nothing shows that it does more than what its maker was shown."
-        return CheckResult(check=NAME, passed=True, applies=False, details=details)
+        return not_asked(NAME, "No example was withheld, so nothing shows that it does more than what its maker was shown.")
     came = [await _came(subject, example) for example in subject.withheld]
-    wrong = Counter(one for one in came if one is not None)
+    wrong = Counter(filter(None, came))
     if not wrong:
         return CheckResult(check=NAME, passed=True, details=f"All {len(came)} held.")
     seen = ", ".join(f"{count} {what}" for what, count in wrong.items())
@@ -28,12 +26,12 @@ async def check(subject: Subject) -> CheckResult:
     return CheckResult(check=NAME, passed=False, details=details)
 
 
-async def _came(subject: Subject, example: Example) -> str | None:
-    """What was wrong; None when one of the tools that take the input was right."""
+async def _came(subject: Subject, example: Example) -> str:
+    """What was wrong; empty if one of the tools that take the input was right."""
     seen = "fitted the input schema of no tool"
     for entry in await subject.tools_for(example):
         reply = await subject.trial.call(entry.manifest.tool_id, example.input, withheld=True)
-        if reply.came is Came.ANSWER and not any(True for _ in unexpected(example.expected_output, reply.output)):
-            return None
+        if reply.holds(example):
+            return ""
         seen = _OTHERWISE if reply.came is Came.ANSWER else reply.came.value
     return seen

@@ -1,4 +1,4 @@
-"""What an app offers, as an OpenAPI document, where it does not say it itself: of the routes that its framework keeps."""
+"""Writes an OpenAPI document from an app's routes, if the app has no document itself."""
 
 import sys
 import traceback
@@ -9,10 +9,10 @@ from .werkzeug_routes import werkzeug_routes
 
 
 def described(app):
-    """None where nothing is known of its routes. What goes wrong is written to the log: the app is served all the same."""
+    """The document, or None if the routes are not known. Errors go to the log, and the app is served anyway."""
     try:
         if callable(getattr(app, "openapi", None)) and hasattr(app, "openapi_url"):
-            # FastAPI: it says it itself, except where that was switched off.
+            # FastAPI serves its own document, unless that is switched off.
             return None if app.openapi_url else app.openapi()
         if hasattr(app, "url_map") and hasattr(app, "view_functions"):
             return document(_title(app), werkzeug_routes(app))

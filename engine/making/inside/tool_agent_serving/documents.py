@@ -1,13 +1,13 @@
-"""Writes the OpenAPI document of an app from its routes, and from what the source of its views says that they read."""
+"""Writes the OpenAPI document of an app from its routes, and from what its views read."""
 
 import inspect
 from collections import namedtuple
 
-from .facade import HEALTH
+from .facade import HEALTHY, whole
 from .view_reads import reads_of
 
 Route = namedtuple("Route", "path methods parameters view name")
-"""`path` has `{name}` for each of the `parameters`, schemas by name; `view` is a function, or a class with one for each method."""
+"""`path` has `{name}` for each of the `parameters` (schemas by name); `view` is a function, or a class with a function for each method."""
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _WITH_BODY = ("POST", "PUT", "PATCH")
@@ -15,13 +15,13 @@ _FORM, _PARTS, _JSON = "application/x-www-form-urlencoded", "multipart/form-data
 
 
 def document(title, routes):
-    paths = {HEALTH: {"get": {"responses": {"200": {"description": "It serves."}}}}}
+    paths = dict(HEALTHY)
     for route in routes:
         methods = [method for method in _METHODS if method in route.methods]
         for method in methods:
             name = route.name if len(methods) == 1 else "{}_{}".format(route.name, method.lower())
             paths.setdefault(route.path, {}).setdefault(method.lower(), _operation(route, method, name))
-    return {"openapi": "3.1.0", "info": {"title": title, "version": "0"}, "paths": paths}
+    return whole(title, paths)
 
 
 def _operation(route, method, name):
@@ -48,12 +48,10 @@ def _operation(route, method, name):
 
 
 def _body(reads):
-    """JSON before forms; of a body of which nothing is known, an object."""
+    """JSON before forms; an unknown body is an object."""
     places = {one.place for one in reads}
     kind = _PARTS if "file" in places else _FORM if places == {"form"} else _JSON
-    fields = (
-        [one for one in reads if one.place != "json"] if kind == _PARTS else [one for one in reads if kind == _FORM or one.place == "json"]
-    )
+    fields = [one for one in reads if (one.place == "json") == (kind == _JSON)]
     schema = {"type": "object"}
     if fields:
         schema["properties"] = {one.name: one.schema for one in fields}
@@ -62,6 +60,6 @@ def _body(reads):
 
 
 def _said(view):
-    """Its docstring, without what is written there for other readers (flasgger's YAML)."""
+    """The view's docstring, without flasgger's YAML."""
     text = inspect.getdoc(view) if view is not None else None
     return (text or "").partition("\n---")[0].strip()

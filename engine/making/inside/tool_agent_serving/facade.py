@@ -1,11 +1,12 @@
-"""Stands before an app: gives pages and redirects as JSON, and says what the routes of one are that does not describe itself."""
+"""Wraps an app: answers pages and redirects as JSON, and serves a document and a health path if the app has none."""
 
 import json
 
 DOCUMENT = "/.tool-agent/openapi.json"
 HEALTH = "/-/health"
+HEALTHY = {HEALTH: {"get": {"responses": {"200": {"description": "It serves."}}}}}
 _MOST = 16 * 1024 * 1024
-"""Of a text, in bytes: it is held until its end."""
+"""Most bytes of a page, which is held until its end."""
 _STREAM = "text/event-stream"
 _SUCCESS, _NOTHING, _REDIRECT = 2, 204, 3
 
@@ -16,14 +17,17 @@ class Facade:
         self._document = document and json.dumps(document, default=str).encode()
 
     async def __call__(self, scope, receive, send):
+        own = {DOCUMENT: self._document, HEALTH: b'{"status": "ok"}'} if self._document is not None else {}
         if scope["type"] != "http":
             await self._app(scope, receive, send)
-        elif self._document is not None and scope["path"] == DOCUMENT:
-            await answer(send, self._document)
-        elif self._document is not None and scope["path"] == HEALTH:
-            await answer(send, b'{"status": "ok"}')
+        elif scope["path"] in own:
+            await answer(send, own[scope["path"]])
         else:
             await self._app(scope, receive, _Sender(send).send)
+
+
+def whole(title, paths):
+    return {"openapi": "3.1.0", "info": {"title": title, "version": "0"}, "paths": paths}
 
 
 async def answer(send, body, status=200):
@@ -33,7 +37,7 @@ async def answer(send, body, status=200):
 
 
 class _Sender:
-    """Of one answer: a page is given as its text, a redirect as where it leads; JSON of any type and failures go through as they are."""
+    """Sends one answer: a page as its text, a redirect as its target; JSON and failures unchanged."""
 
     def __init__(self, send):
         self._send, self._held, self._body = send, None, bytearray()
@@ -44,7 +48,7 @@ class _Sender:
                 self._held = message
                 return
         elif message["type"] == "http.response.body" and self._held is not None:
-            # What is larger is read to its end all the same: so the app goes on as it would.
+            # A larger body is read to its end too, so that the app goes on as usual.
             self._body += message.get("body", b"")[: _MOST + 1 - len(self._body)]
             if not message.get("more_body"):
                 await self._answer()
@@ -52,15 +56,15 @@ class _Sender:
         await self._send(message)
 
     async def _answer(self):
+        status, headers = 200, _headers(self._held)
         if _is_redirect(self._held):
-            told = {"status": self._held["status"], "location": _headers(self._held)["location"]}
-            await answer(self._send, json.dumps(told).encode())
+            text = json.dumps({"status": self._held["status"], "location": headers["location"]})
         elif len(self._body) > _MOST:
-            told = {"error": "the page is larger than {} bytes".format(_MOST)}
-            await answer(self._send, json.dumps(told).encode(), 502)
+            status, text = 502, json.dumps({"error": "the page is larger than {} bytes".format(_MOST)})
         else:
-            text = _decoded(self._body, _headers(self._held)["content-type"])
-            await answer(self._send, (text if _is_json(text) else json.dumps(text)).encode())
+            text = _decoded(self._body, headers["content-type"])
+            text = text if _is_json(text) else json.dumps(text)
+        await answer(self._send, text.encode(), status)
 
 
 def _is_redirect(message):
@@ -84,11 +88,11 @@ def _decoded(body, kind):
 
 
 def _is_json(text):
-    """An object or a list. Other texts may happen to be JSON: `12`, `true`."""
+    """Whether the text is a JSON object or list. Other texts may be JSON by chance: `12`, `true`."""
     if not text.lstrip().startswith(("{", "[")):
         return False
     try:
-        # NaN and the like are no JSON: `int` refuses them.
+        # `int` refuses NaN and the like, which are no JSON.
         json.loads(text, parse_constant=int)
     except (ValueError, RecursionError):
         return False

@@ -1,6 +1,6 @@
-"""Runs a module that launches a Gradio app, and serves each of its named endpoints as a POST operation, called by Gradio's own client.
+"""Runs a module that launches a Gradio app, and serves each named endpoint as a POST operation, by Gradio's own client.
 
-The app listens on a port of its own, in the sandbox.
+The app listens on another port in the sandbox.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from .gradio_calls import GradioCalls
 _HOST = "127.0.0.1"
 _SET = {"GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_SSR_MODE": "False", "NO_PROXY": _HOST, "no_proxy": _HOST}
 _NOT_THE_AUTHORS = ("auth", "auth_dependency", "root_path", "ssl_certfile", "ssl_keyfile", "ssl_keyfile_password", "share_server_address")
-"""Of what a script launches with: who calls is known here, and nobody else reaches it."""
+"""Options of a launch that are dropped, because only the launcher reaches the app."""
 
 
 def run(module, port):
@@ -55,7 +55,7 @@ def run(module, port):
 
 
 def _serving(calls, port):
-    uvicorn = importlib.import_module("uvicorn")  # a package of the sandbox, which the service itself must not know
+    uvicorn = importlib.import_module("uvicorn")  # a package of the sandbox, which the service itself does not have
     server = uvicorn.Server(uvicorn.Config(calls, host=_HOST, port=port, access_log=False, lifespan="off"))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()), daemon=True)
     thread.start()

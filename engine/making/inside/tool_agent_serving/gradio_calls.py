@@ -1,4 +1,4 @@
-"""The named endpoints of a Gradio app that runs: what they take, and calls of them."""
+"""Serves the named endpoints of a running Gradio app: their parameters, and calls."""
 
 import asyncio
 import functools
@@ -7,11 +7,11 @@ import re
 import sys
 import traceback
 
-from .facade import DOCUMENT, HEALTH, answer
+from .facade import DOCUMENT, HEALTH, HEALTHY, answer, whole
 
 _FILES = ("filepath", "FileData", "gradio.FileData", "ImageData")
 _BETWEEN = re.compile(r"numeric value between (-?[0-9.]+) and (-?[0-9.]+)")
-"""What Gradio says of a slider."""
+"""Gradio's description of a slider."""
 _REFERENCE = "$ref"
 _CALLER_ERROR, _FAILURE, _NOT_FOUND = 422, 500, 404
 
@@ -55,13 +55,12 @@ class GradioCalls:
             return _FAILURE, {"detail": "{}: {}".format(type(error).__name__, error)}
 
     def _document(self):
-        paths = {HEALTH: {"get": {"responses": {"200": {"description": "It serves."}}}}}
-        paths.update({path: {"post": _operation(path, parameters)} for path, parameters in self._endpoints.items()})
-        return {"openapi": "3.1.0", "info": {"title": "app", "version": "0"}, "paths": paths, "x-left-out": self._left_out}
+        paths = {path: {"post": _operation(path, parameters)} for path, parameters in self._endpoints.items()}
+        return dict(whole("app", {**HEALTHY, **paths}), **{"x-left-out": self._left_out})
 
 
 def _endpoints(info):
-    """The parameters of each endpoint, and of what is left out, why."""
+    """The parameters of each endpoint, and why others are left out."""
     found, left_out = {}, {}
     for path, endpoint in info.get("named_endpoints", {}).items():
         try:
@@ -72,7 +71,7 @@ def _endpoints(info):
 
 
 def _parameter(told):
-    """Its name, its schema, and whether it has to be given; None for a file that need not be. Raises ValueError for one that must."""
+    """Its name, its schema, and whether it is required; None for an optional file. Raises ValueError for a required file."""
     name = told.get("parameter_name") or told.get("label")
     has_default = bool(told.get("parameter_has_default"))
     kind = told.get("type")
@@ -82,7 +81,7 @@ def _parameter(told):
             return None
         raise ValueError("It takes a file ({}: {}), which is not handed to it.".format(name, told.get("component", "File")))
     if _REFERENCE in json.dumps(schema):
-        schema = {}  # its references mean another document
+        schema = {}  # its references lead to another document
     label = told.get("label")
     if isinstance(label, str) and label != name:
         schema.setdefault("description", label)

@@ -1,4 +1,4 @@
-"""The routes of Starlette, and of what is built on it."""
+"""Reads the routes of Starlette, and of frameworks on it."""
 
 import inspect
 import re
@@ -16,7 +16,7 @@ _PLAIN = {"type": "string", "pattern": "^[^/]+$"}
 
 
 def starlette_routes(routes, before=""):
-    """Those that are mounted too; a folder of files has none."""
+    """The routes, also mounted ones, without folders of files."""
     for route in routes:
         path = getattr(route, "path", None)
         if not isinstance(path, str):

@@ -1,4 +1,4 @@
-"""Serves an app of any kind on a port of 127.0.0.1, by uvicorn."""
+"""Serves an app on a port of 127.0.0.1, by uvicorn."""
 
 import importlib
 import inspect
@@ -10,7 +10,7 @@ from .facade import Facade
 def serve(interface, module, attribute, is_factory, port):
     """Returns when the server has ended."""
     if interface == "gradio":
-        # Scripts block where they launch, and set handlers of signals: they keep the main thread.
+        # The script keeps the main thread, because it blocks at its launch, and sets signal handlers.
         from .gradio_app import run
 
         run(module, port)
@@ -21,7 +21,7 @@ def serve(interface, module, attribute, is_factory, port):
         app = app() if is_factory else app
         return Facade(app if interface == "asgi" or _is_asgi(app) else _as_asgi(app), described(app))
 
-    # By name: it is a package of the sandbox, which the service itself must not know.
+    # By name: a package of the sandbox, which the service itself does not have.
     importlib.import_module("uvicorn").run(make, factory=True, host="127.0.0.1", port=port, access_log=False)
 
 

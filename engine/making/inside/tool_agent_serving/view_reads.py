@@ -1,4 +1,4 @@
-"""What a view reads of its request, as its source says: `request.args.get("x", type=int)`, `request.get_json()["y"]`."""
+"""Finds what a view reads from its request, in its source: `request.args.get("x", type=int)`, `request.get_json()["y"]`."""
 
 import ast
 import inspect
@@ -19,7 +19,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Read:
-    """`required`: the view cannot do without it, wherever it goes."""
+    """A value that a view reads. `required`: on every path through the view."""
 
     def __init__(self, place, name):
         self.place, self.name, self.required, self.is_list = place, name, False, False
@@ -37,7 +37,7 @@ class Read:
 
 
 def reads_of(view, method):
-    """By place and name. Empty where the source is not to be had."""
+    """The reads by place and name. Empty if the source is not available."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(view)))
     except (OSError, TypeError, SyntaxError, ValueError, IndentationError):
@@ -51,7 +51,7 @@ def reads_of(view, method):
 
 
 class _Reader:
-    """`certain` is what happens in every request of the method."""
+    """Walks the syntax of a view. `certain` code runs in every request of the method."""
 
     def __init__(self, method):
         self.found, self._method, self._aliases = {}, method, {}
@@ -83,7 +83,7 @@ class _Reader:
             self.walk(list(ast.iter_child_nodes(node)), certain)
 
     def _branches(self, node, certain):
-        """`if request.method == "POST":` is certain for that method, and is nothing for others."""
+        """`if request.method == "POST":` is certain for that method, and skipped for others."""
         asked = _method_asked(node.test)
         if asked is None:
             self.walk(node.test, certain)
@@ -92,7 +92,7 @@ class _Reader:
             self.walk(node.body if self._method in asked else node.orelse, certain)
 
     def _ends(self, node):
-        """Whether what follows is for other methods."""
+        """Whether the code after the node is only for other methods."""
         asked = _method_asked(node.test) if isinstance(node, ast.If) else None
         taken = [] if asked is None else node.body if self._method in asked else node.orelse
         return bool(taken) and isinstance(taken[-1], (ast.Return, ast.Raise))
@@ -106,9 +106,9 @@ class _Reader:
         elif isinstance(node, ast.Call):
             self._call(node)
         elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-            name = _text(node.slice)
-            if name is not None and self._place(node.value):
-                self._read(self._place(node.value), name).required |= certain
+            read = self._reading(node)
+            if read is not None:
+                read.required |= certain
         elif isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             name = _text(node.left)
             if name is not None and self._place(node.comparators[0]):
@@ -139,30 +139,27 @@ class _Reader:
             read.default = value
 
     def _reading(self, node):
-        """What a `get` or `[]` of a part of the request reads."""
+        """The read of a `get` or `[]` on a part of the request."""
+        reader = ""
         if isinstance(node, ast.Subscript):
             name, place = _text(node.slice), self._place(node.value)
-            return self._read(place, name) if name is not None and place else None
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _READERS and node.args):
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _READERS and node.args:
+            name, place, reader = _text(node.args[0]), self._place(node.func.value), node.func.attr
+        else:
             return None
-        name, place = _text(node.args[0]), self._place(node.func.value)
         if name is None or not place:
             return None
         read = self._read(place, name)
-        read.is_list |= node.func.attr == "getlist"
+        read.is_list |= reader == "getlist"
         return read
 
     def _read(self, place, name):
         return self.found.setdefault((place, name), Read(place, name))
 
     def _place(self, node):
-        """Of an expression that is the query, a form or the JSON of the request."""
-        if isinstance(node, ast.Await):
-            return self._place(node.value)
-        if isinstance(node, ast.BoolOp):
-            return self._place(node.values[0])
-        if isinstance(node, ast.Call):
-            return self._place(node.func)
+        """The place of an expression that is the query, a form or the JSON of the request."""
+        while isinstance(node, (ast.Await, ast.BoolOp, ast.Call)):
+            node = node.value if isinstance(node, ast.Await) else node.values[0] if isinstance(node, ast.BoolOp) else node.func
         if isinstance(node, ast.Name):
             return self._aliases.get(node.id)
         if isinstance(node, ast.Attribute) and _is_request(node.value):
@@ -175,7 +172,7 @@ def _is_request(node):
 
 
 def _method_asked(test):
-    """The methods for which the test holds; None where it asks for something else."""
+    """The methods for which the test holds; None if it tests something else."""
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.left, ast.Attribute)):
         return None
     if test.left.attr != "method" or not _is_request(test.left.value):
@@ -186,6 +183,6 @@ def _method_asked(test):
 
 
 def _text(node):
-    """The text that a node is, also where it is wrapped, as indexes are in older Pythons."""
+    """The string of a constant, also inside an index of older Pythons."""
     node = node.value if type(node).__name__ == "Index" else node
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None

@@ -1,4 +1,4 @@
-"""The routes of Flask and Quart, with what their converters take."""
+"""Reads the routes of Flask and Quart, with the schemas of their converters."""
 
 import ast
 import inspect
@@ -25,7 +25,7 @@ def _is_served(rule):
 
 
 def _plain(view):
-    """The class of a view that has one, else the function below its decorators."""
+    """The class of a view, or the function below its decorators."""
     return getattr(view, "view_class", None) or inspect.unwrap(view) if view is not None else None
 
 
@@ -36,7 +36,7 @@ def _schema(converter, args):
         if not named.get("signed"):
             schema["minimum"] = 0
     elif converter == "float":
-        # Its converter takes no number without a point.
+        # The converter accepts no number without a point.
         return {"type": "string", "pattern": r"^-?[0-9]+\.[0-9]+$" if named.get("signed") else r"^[0-9]+\.[0-9]+$"}
     elif converter == "uuid":
         return {"type": "string", "format": "uuid"}
@@ -45,22 +45,18 @@ def _schema(converter, args):
     elif converter == "path":
         return {"type": "string", "pattern": "^[^/]+(/[^/]+)*$"}
     else:
-        return {"type": "string", "pattern": "^[^/]+$", **_limits(named, "length", "minlength", "maxlength")}
+        least, most = ("length", "length") if "length" in named else ("minlength", "maxlength")
+        limits = {"minLength": named.get(least), "maxLength": named.get(most)}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        return {"type": "string", "pattern": "^[^/]+$", **given}
     for name, limit in (("min", "minimum"), ("max", "maximum")):
         if name in named:
             schema[limit] = named[name]
     return schema
 
 
-def _limits(named, whole, least, most):
-    if whole in named:
-        return {"minLength": named[whole], "maxLength": named[whole]}
-    found = (("minLength", named.get(least)), ("maxLength", named.get(most)))
-    return {name: value for name, value in found if value is not None}
-
-
 def _arguments(text):
-    """Of a converter, as they stand in the rule; words without quotes are texts there."""
+    """The arguments of a converter in a rule, where words without quotes are strings."""
     try:
         call = ast.parse("f({})".format(text), mode="eval").body
     except SyntaxError:

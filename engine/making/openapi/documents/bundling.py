@@ -1,4 +1,4 @@
-"""A document that is split into files of its repository, put into one: nothing outside the repository is read."""
+"""Joins a document that is split into several files. Reads nothing outside the repository."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
@@ -15,7 +15,7 @@ _WHERE = "x-files"
 
 
 def files_referred_to(value: JsonValue, path: str) -> Iterator[str]:
-    """Paths in the repository, of other files that a document at `path` refers to. Blocks."""
+    """Paths in the repository of the other files that the document at `path` refers to. Blocks."""
     waiting = [value]
     while waiting:
         match waiting.pop():
@@ -31,7 +31,7 @@ def files_referred_to(value: JsonValue, path: str) -> Iterator[str]:
 
 
 def bundled(documents: Mapping[str, JsonValue]) -> JsonValue:
-    """The first of these documents, by their paths, with the others in it. Raises DocumentRefused for more than can be held. Blocks."""
+    """The first of these documents (by path) with the others inside. Raises DocumentRefused if the result is too large. Blocks."""
     (first, whole), *others = documents.items()
     places = {first: "#", **{path: f"#/{_WHERE}/{number}" for number, (path, _) in enumerate(others)}}
     writing = _Rewriting(places)
@@ -42,7 +42,7 @@ def bundled(documents: Mapping[str, JsonValue]) -> JsonValue:
 
 
 class _Rewriting:
-    """References within one file, and from one to another, as references within the whole."""
+    """Rewrites references between files as references within the joined document."""
 
     def __init__(self, places: Mapping[str, str]) -> None:
         self._places, self._parts = places, 0
@@ -69,7 +69,7 @@ class _Rewriting:
 
 
 def _file_of(reference: str, path: str) -> str | None:
-    """The file of the repository that a reference of the file at `path` leads to; None for what cannot be one."""
+    """The path of the file that a reference in the file at `path` leads to; None if it cannot be a file of the repository."""
     name = unquote(reference.partition("#")[0])
     if not name:
         return path

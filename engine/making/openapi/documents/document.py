@@ -1,19 +1,16 @@
-"""One OpenAPI document of version 3.0 or 3.1, or of Swagger 2, and where its references lead."""
+"""An OpenAPI document of version 3.0 or 3.1, or of Swagger 2, and its references."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Self, cast
 from urllib.parse import unquote, urlsplit
 
 from pydantic import JsonValue
 
+from engine.making.json_values import Part, items, part
 from engine.making.openapi.documents.parsing import NotReadable, parsed_json, parsed_yaml
 from engine.making.openapi.documents.swagger2 import as_openapi_3
 from toolagent.core.texts import well_formed_json
-
-Part = Mapping[str, JsonValue]
-"""An object of the document."""
 
 _VERSION = re.compile(r"3\.[01](\.\d+)?([-.].*)?")
 _VARIABLE = re.compile(r"\{([^{}]+)\}")
@@ -23,20 +20,15 @@ _LONGEST_TITLE = 200
 
 
 class DocumentRefused(ValueError):
-    """The message says why a document cannot be used, and what to do."""
-
-
-def part(value: JsonValue) -> Part:
-    """The value where it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+    """The document cannot be used; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenApiDocument:
     """`server_url` is absolute, or empty; `base_path` is the path of the first server, without a slash at its end.
 
-    `is_served_elsewhere`: a task says where it is served, and none of its own servers counts. `gives_text`: it is served by one of our
-    launchers, which gives a text as a JSON string, and as it is where it is JSON.
+    `is_served_elsewhere`: the task names the server, and the document's own servers do not count. `gives_text`: one of our launchers
+    serves the app. It answers a text that is not JSON with a JSON string.
     """
 
     root: Part
@@ -44,7 +36,7 @@ class OpenApiDocument:
     title: str
     server_url: str
     base_path: str
-    is_31: bool = field(default=True)
+    is_31: bool = True
     is_served_elsewhere: bool = False
     gives_text: bool = False
 
@@ -70,12 +62,12 @@ class OpenApiDocument:
         return cls(root, said, str(title)[:_LONGEST_TITLE] if title else "untitled", server, base, version.startswith("3.1"))
 
     def served_at(self, url: str) -> Self:
-        """The same, all of it at this address, whatever its servers."""
+        """The document with all operations at this address."""
         server, base = server_of([{"url": url}])
         return replace(self, server_url=server, base_path=base, is_served_elsewhere=True)
 
     def resolved(self, value: JsonValue) -> Part:
-        """The object, or the one that its `$ref` leads to. Raises DocumentRefused for a reference that leads nowhere or elsewhere."""
+        """The object, or the target of its `$ref`. Raises DocumentRefused if a reference leads nowhere or out of the document."""
         for _ in range(_MAX_CHAIN):
             found = part(value)
             reference = found.get("$ref")
@@ -85,7 +77,7 @@ class OpenApiDocument:
         raise DocumentRefused("A reference leads to a reference, and so on without end.")
 
     def at(self, reference: str) -> JsonValue:
-        """What a reference leads to. Raises DocumentRefused."""
+        """The target of a reference. Raises DocumentRefused."""
         return _at(self.root, reference)
 
 
@@ -99,12 +91,12 @@ def parsed(text: str, *, is_json: bool) -> JsonValue:
 
 
 def server_of(servers: JsonValue) -> tuple[str, str]:
-    """The address of the first server that has an absolute one, its variables filled with their defaults, and its path.
+    """The address and the path of the first server with an absolute address; variables get their defaults.
 
-    Where none has, the first one's path.
+    If no address is absolute, an empty address and the first server's path.
     """
-    found = [_server(part(one)) for one in servers[:_MOST_SERVERS]] if isinstance(servers, list) else []
-    return next((one for one in found if one[0]), found[0] if found else ("", ""))
+    found = [_server(part(one)) for one in items(servers)[:_MOST_SERVERS]] or [("", "")]
+    return next((one for one in found if one[0]), found[0])
 
 
 def _server(server: Part) -> tuple[str, str]:
@@ -123,8 +115,9 @@ def _server(server: Part) -> tuple[str, str]:
 def _at(root: Part, reference: str) -> JsonValue:
     """Raises DocumentRefused."""
     if not reference.startswith("#/"):
-        message = f"{reference[:200]!r} leads to another document, which is no file of the repository that can be read. Put all into one."
-        raise DocumentRefused(message)
+        raise DocumentRefused(
+            f"{reference[:200]!r} leads to another document, which is no file of the repository that can be read. Put all into one."
+        )
     found: JsonValue = dict(root)
     for step in unquote(reference[2:]).split("/"):
         name = step.replace("~1", "/").replace("~0", "~")

@@ -1,6 +1,6 @@
-"""Untrusted JSON and YAML, as JSON values: input that would exceed the bounds is refused before it is built.
+"""Parses untrusted JSON and YAML into JSON values; refuses input that exceeds the bounds before building it.
 
-Also a program of its own, run in the sandbox for large documents: `python parsing.py IN OUT`. So nothing of ours is imported here.
+For large documents it also runs as a program in the sandbox: `python parsing.py IN OUT`. Therefore it imports nothing of ours.
 """
 
 import json
@@ -15,10 +15,10 @@ import yaml
 Value: TypeAlias = Union[bool, int, float, str, "list[Value]", "dict[str, Value]", None]
 
 MAX_PARTS = 300_000
-"""Of a document that is read in this process."""
+"""Limit for a document that is read in this process."""
 _MAX_PARTS_APART = 2_000_000
 _MAX_PARTS_OF_USE = 1_000_000
-"""After pruning: so many the service holds for a while."""
+"""Limit after pruning, because the service holds the document for a while."""
 _MAX_DEPTH = 100
 _TAG = "tag:yaml.org,2002:"
 _NAMES = frozenset(
@@ -27,14 +27,14 @@ _NAMES = frozenset(
         "headers", "content", "requestBodies", "securitySchemes", "securityDefinitions", "variables", "scopes", "pathItems",
     }
 )  # fmt: skip
-"""What is in these has names of the document's own."""
+"""Keywords that map the document's own names to values."""
 _DATA = frozenset({"default", "enum", "const"})
 _SHOWN = frozenset({"example", "examples", "externalDocs", "callbacks", "links", "webhooks"})
-"""What no tool is made of."""
+"""Keywords that no tool needs."""
 
 
 class NotReadable(ValueError):
-    """The message says what about the text is wrong."""
+    """The message says what is wrong with the text."""
 
 
 def parsed_json(text: str) -> Value:
@@ -47,7 +47,7 @@ def parsed_json(text: str) -> Value:
 
 
 def parsed_yaml(text: str, most: int = MAX_PARTS) -> Value:
-    """One document. Keys become texts, dates stay as they are written. Raises NotReadable. Blocks."""
+    """Parses one document. Keys become strings; dates stay strings. Raises NotReadable. Blocks."""
     try:
         return _Built(most).of(text)
     except yaml.YAMLError as error:
@@ -59,7 +59,7 @@ def parsed_yaml(text: str, most: int = MAX_PARTS) -> Value:
 
 
 class _Scalars(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
-    """What YAML takes plain texts for."""
+    """Resolves the type of a plain YAML scalar."""
 
     def __init__(self) -> None:
         yaml.constructor.SafeConstructor.__init__(self)
@@ -85,7 +85,7 @@ class _Scalars(yaml.constructor.SafeConstructor, yaml.resolver.Resolver):
 
 @dataclass(slots=True)
 class _Open:
-    """A list or object that has not ended: `key` is the one whose value comes next; `merged` are objects that it takes what it lacks of."""
+    """A list or object that has not ended. `key` waits for its value; `merged` objects supply keys that the object itself lacks."""
 
     value: "list[Value] | dict[str, Value]"
     anchor: str | None
@@ -96,7 +96,7 @@ class _Open:
 
 
 class _Built:
-    """How much a document is, is counted in parts, as it grows: an alias counts as much as what it stands for."""
+    """Builds the value from events and counts its parts on the way: an alias counts like its target."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -197,7 +197,7 @@ class _Built:
 
 
 def _merged(own: dict[str, Value], others: list[Value]) -> dict[str, Value]:
-    """Its own go before those of others, the first of which go before the rest."""
+    """The object's own keys win over merged ones, earlier merged objects over later ones."""
     found: dict[str, Value] = {}
     for one in reversed(others):
         if not isinstance(one, dict):
@@ -234,7 +234,7 @@ def _first_line(text: str) -> str:
 
 
 def _pruned(value: Value, *, is_named: bool = False, depth: int = 0) -> Value:
-    """Without examples and extensions: often most of a document, and no part of a tool."""
+    """Removes examples and extensions: often most of a document, and no part of a tool."""
     match value:
         case dict():
             return {

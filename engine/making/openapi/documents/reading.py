@@ -1,4 +1,4 @@
-"""Reads the documents of a repository: small ones here, large ones in the sandbox, where what they take is bounded."""
+"""Reads the documents of a repository: small ones in this process, large ones in the sandbox, with limits."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ from pydantic import JsonValue
 
 from engine.disk.leftovers import discard
 from engine.disk.removal import remove
-from engine.making.boxes import boxed
+from engine.making.boxes import boxed, last_line, left_in
 from engine.making.openapi.documents.bundling import bundled, files_referred_to
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, parsed
 from engine.making.openapi.documents.parsing import __file__ as _program
@@ -33,18 +33,19 @@ _MAX_READ = 64 * _MIB
 _PYTHON = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
 _INSIDE = Path("/run/tool-agent-document")
 _OUT = "parsed.json"
+_TOO_LARGE = f"It is larger than {_MAX_READ >> 20} MiB when its aliases are written out."
 _MOST_FILES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentReader:
-    """`work` is a folder of the task, which is made and removed for each document; without an executor large ones are refused."""
+    """Makes and removes the folder `work` for each document. Refuses large documents if there is no executor."""
 
     executor: Executor | None
     work: Path
 
     async def read(self, repository: Path, path: str) -> OpenApiDocument:
-        """With the files of the repository that it refers to. Raises DocumentRefused, ScriptFailure (`UnavailableError`)."""
+        """Reads a document and the files that it refers to. Raises DocumentRefused, ScriptFailure (`UnavailableError`)."""
         tree = await asyncio.to_thread(Tree.read, repository)
         documents = {path: await self._value(tree, path)}
         waiting = [path]
@@ -55,14 +56,16 @@ class DocumentReader:
                 left -= tree.size_of(PurePosixPath(file)) if file not in documents else 0
                 if file in documents or not tree.has(file) or len(documents) == _MOST_FILES or left < 0:
                     continue
-                with contextlib.suppress(DocumentRefused):  # what refers to it is told that it cannot
+                with contextlib.suppress(DocumentRefused):  # the reference to it is refused later
                     documents[file] = await self._value(tree, file)
                     waiting.append(file)
         return await asyncio.to_thread(lambda: OpenApiDocument.of(bundled(documents) if len(documents) > 1 else documents[path]))
 
     async def _value(self, tree: Tree, path: str) -> JsonValue:
         """Raises DocumentRefused, ScriptFailure (`UnavailableError`)."""
-        text = await asyncio.to_thread(_text, tree, path)
+        text = await asyncio.to_thread(tree.text, path, MAX_BYTES)
+        if text is None:
+            raise DocumentRefused(f"It is not there, is larger than {MAX_BYTES >> 20} MiB, or is no text.")
         if len(text) <= SMALL_BYTES:
             return await asyncio.to_thread(parsed, text, is_json=path.endswith(".json"))
         if self.executor is None:
@@ -70,7 +73,7 @@ class DocumentReader:
         return await asyncio.to_thread(_document, await self._parsed(self.executor, text, PurePosixPath(path).suffix))
 
     async def _parsed(self, executor: Executor, text: str, ending: str) -> Path:
-        """The file with what was read, which goes with the next one. Raises DocumentRefused."""
+        """Parses the text in the sandbox; returns the file with the result. Raises DocumentRefused."""
         given = self.work / f"document{ending}"
         await asyncio.to_thread(_laid_out, self.work, given, text)
         try:
@@ -88,22 +91,12 @@ def _order(executor: Executor, work: Path, given: Path) -> Order:
     program, out = _INSIDE / "parsing.py", work / "out"
     library = Path(cast("str", getattr(importlib.util.find_spec("yaml"), "origin", ""))).parent
     mounts = (Mount(Path(_program), program), Mount(library, _INSIDE / "yaml"), Mount(given, given), Mount(out, out, writable=True))
-    variables = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    box = boxed(executor, "read-document", out, _LIMITS, mounts, variables)
+    box = boxed(executor, "read-document", out, _LIMITS, mounts, {"PYTHONDONTWRITEBYTECODE": "1"})
     return Order((str(_PYTHON), "-S", str(program), str(given), str(out / _OUT)), box, _READ_S, work.with_name(f"{work.name}-log"))
 
 
 def _why(done: Execution) -> str:
-    last = next((line.strip() for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
-    return done.ending.beyond or ("it took longer" if done.cut == "time" else last[:300] or f"it ended with code {done.code}")
-
-
-def _text(tree: Tree, path: str) -> str:
-    """Raises DocumentRefused. Blocks."""
-    text = tree.text(path, MAX_BYTES)
-    if text is None:
-        raise DocumentRefused(f"It is not there, is larger than {MAX_BYTES >> 20} MiB, or is no text.")
-    return text
+    return done.ending.beyond or ("it took longer" if done.cut == "time" else last_line(done)[:300] or f"it ended with code {done.code}")
 
 
 def _laid_out(work: Path, given: Path, text: str) -> None:
@@ -116,21 +109,16 @@ def _laid_out(work: Path, given: Path, text: str) -> None:
 def _document(out: Path) -> JsonValue:
     """Raises DocumentRefused. Blocks."""
     try:
-        if out.is_symlink() or not out.is_file():
-            raise DocumentRefused("What reads it wrote nothing.")
-        with out.open("rb") as file:
-            content = file.read(_MAX_READ + 1)
-        if len(content) > _MAX_READ:
-            raise DocumentRefused(f"It is larger than {_MAX_READ >> 20} MiB when its aliases are written out.")
-        said = cast("JsonValue", json.loads(well_formed_json(content)))
+        content = left_in(out, _MAX_READ)
+        said: object = json.loads(well_formed_json(content) or b"null") if len(content) <= _MAX_READ else {"fault": _TOO_LARGE}
     except (ValueError, RecursionError, OSError) as error:
-        raise error if isinstance(error, DocumentRefused) else DocumentRefused(f"It cannot be read: {str(error)[:200]}") from error
+        raise DocumentRefused(f"It cannot be read: {str(error)[:200]}") from error
     finally:
         discard(out.parent.parent)
-    match said:
+    match cast("JsonValue", said):
         case {"document": document}:
             return document
         case {"fault": str(fault)}:
             raise DocumentRefused(fault)
         case _:
-            raise DocumentRefused("What reads it wrote nothing of use.")
+            raise DocumentRefused("The program that reads it wrote nothing of use.")

@@ -1,12 +1,11 @@
-"""Whether a server that a document names may be called at all."""
+"""Checks whether the server that a document names may be called."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from pydantic import JsonValue
-
-from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, Part, part
+from engine.making.json_values import items, part
+from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
 from toolagent_service.calls.hosts import host_matches
 
@@ -16,13 +15,12 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def server_fault(document: OpenApiDocument) -> str:
-    """Why its server cannot be called, as far as the document says; empty where nothing speaks against it."""
+    """Why the document's server cannot be called; empty if nothing speaks against it."""
     if document.server_url:
         return ""
-    servers: JsonValue = document.root.get("servers")
-    first: Part = part(servers[0]) if isinstance(servers, list) and servers else {}
-    if "@" in str(first.get("url", "")).partition("://")[2].partition("/")[0]:
-        # It is not repeated: it is a secret.
+    first = [part(one).get("url", "") for one in items(document.root.get("servers"))[:1]]
+    if any("@" in str(url).partition("://")[2].partition("/")[0] for url in first):
+        # The address is not repeated, because it is a secret.
         return "The address of its server holds a user name or password. Take it out, and describe it in `securitySchemes`."
     return _NONE
 
@@ -38,10 +36,7 @@ def is_private(url: str) -> bool:
 
 
 async def require_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
-    """Otherwise a document could make us call addresses that only this machine reaches. Raises DocumentRefused.
-
-    Those of `private_hosts` may be anywhere.
-    """
+    """Raises DocumentRefused if only this machine can reach the address. Hosts among `private_hosts` may be anywhere."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
     if not host:
@@ -54,8 +49,7 @@ async def require_public(url: str, private_hosts: Sequence[str], resolve: Resolv
         raise DocumentRefused(f"The server {host} that the document names could not be resolved: {error}.") from error
     for address in found:
         if not is_public(address) or is_ours(carried(address) or address):
-            message = (
+            raise DocumentRefused(
                 f"The server {host} that the document names is at {address}, which is no public address. "
                 f"If that is meant, name {host}:{port} among the private_hosts of the sandbox policy."
             )
-            raise DocumentRefused(message)

@@ -1,9 +1,11 @@
-"""A document of Swagger 2 as one of OpenAPI 3.0: schemas stay where they are, so that what refers to them finds them."""
+"""Converts a document of Swagger 2 to OpenAPI 3.0. Schemas stay in place, so that references still find them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from pydantic import JsonValue
+
+from engine.making.json_values import Part, items, part, texts
 
 Object: TypeAlias = dict[str, JsonValue]
 Resolve: TypeAlias = Callable[[str], JsonValue]
@@ -21,9 +23,9 @@ _MOST_STEPS = 20
 
 
 def as_openapi_3(root: Mapping[str, JsonValue], resolve: Resolve) -> Object:
-    """`resolve` gives what a reference within the document leads to, and raises for any other."""
-    paths = {path: _path(root, item, resolve) for path, item in _of(root.get("paths")).items() if isinstance(item, dict)}
-    schemes = {name: _scheme(_of(one)) for name, one in _of(root.get("securityDefinitions")).items()}
+    """`resolve` returns the target of a reference within the document, and raises for any other."""
+    paths = {path: _path(root, item, resolve) for path, item in part(root.get("paths")).items() if isinstance(item, dict)}
+    schemes = {name: _scheme(part(one)) for name, one in part(root.get("securityDefinitions")).items()}
     kept = {key: value for key, value in root.items() if key not in ("swagger", "host", "basePath", "schemes", "parameters", "responses")}
     servers: JsonValue = [{"url": url} for url in _servers(root)]
     own: Object = {"openapi": "3.0.3", "servers": servers, "components": {"securitySchemes": schemes}}
@@ -35,15 +37,14 @@ def _servers(root: Mapping[str, JsonValue]) -> Iterator[str]:
     if not isinstance(host, str) or not host:
         yield base
         return
-    schemes = root.get("schemes")
-    named = [one for one in schemes if one in ("https", "http")] if isinstance(schemes, list) else []
-    yield from (f"{scheme}://{host}{base}" for scheme in sorted(map(str, named), reverse=True) or ["https"])
+    named = [one for one in texts(items(root.get("schemes"))) if one in ("https", "http")]
+    yield from (f"{scheme}://{host}{base}" for scheme in sorted(named, reverse=True) or ["https"])
 
 
 def _path(root: Mapping[str, JsonValue], item: Object, resolve: Resolve) -> JsonValue:
     if "$ref" in item:
         return item
-    shared = _list(item.get("parameters"))
+    shared = items(item.get("parameters"))
     found: Object = {key: value for key, value in item.items() if key not in ("parameters", *_METHODS)}
     for method in _METHODS:
         if isinstance(described := item.get(method), dict):
@@ -53,10 +54,10 @@ def _path(root: Mapping[str, JsonValue], item: Object, resolve: Resolve) -> Json
 
 def _operation(root: Mapping[str, JsonValue], shared: Sequence[JsonValue], described: Object, resolve: Resolve) -> Object:
     try:
-        named: dict[tuple[str, str], Object] = {}
-        for one in (_resolved(one, resolve) for one in (*shared, *_list(described.get("parameters")))):
+        named: dict[tuple[str, str], Part] = {}
+        for one in (_resolved(one, resolve) for one in (*shared, *items(described.get("parameters")))):
             named[str(one.get("name")), str(one.get("in"))] = one
-        answers = {code: _resolved(one, resolve) for code, one in _of(described.get("responses")).items()}
+        answers = {code: _resolved(one, resolve) for code, one in part(described.get("responses")).items()}
     except ValueError as reason:
         # Reading the operation reports what is wrong with the reference.
         return {**described, "parameters": [{"$ref": str(reason)}]}
@@ -67,10 +68,10 @@ def _operation(root: Mapping[str, JsonValue], shared: Sequence[JsonValue], descr
     return {**kept, "parameters": [_parameter(one) for one in parameters], "responses": responses, **body}
 
 
-def _resolved(value: JsonValue, resolve: Resolve) -> Object:
+def _resolved(value: JsonValue, resolve: Resolve) -> Part:
     """Raises ValueError with a reference that leads nowhere."""
     for _ in range(_MOST_STEPS):
-        found = _of(value)
+        found = part(value)
         reference = found.get("$ref")
         if not isinstance(reference, str):
             return found
@@ -81,7 +82,7 @@ def _resolved(value: JsonValue, resolve: Resolve) -> Object:
     raise ValueError("#/it/refers/to/itself")
 
 
-def _parameter(one: Object) -> JsonValue:
+def _parameter(one: Part) -> JsonValue:
     kept = {key: value for key, value in one.items() if key in _OF_A_PARAMETER and key != "collectionFormat"}
     style = _STYLES.get(str(one.get("collectionFormat", "csv")), {"style": "tsv"}) if one.get("type") == "array" else {}
     if one.get("in") in ("path", "header"):
@@ -89,22 +90,22 @@ def _parameter(one: Object) -> JsonValue:
     return {**kept, "schema": _schema(one), **style}
 
 
-def _schema(one: Object) -> Object:
-    """Of a parameter whose type stands beside its name."""
+def _schema(one: Part) -> Object:
+    """The schema of a parameter, from its own keys."""
     found = {key: value for key, value in one.items() if key not in _OF_A_PARAMETER}
     return {**found, "type": "string", "format": "binary"} if one.get("type") == "file" else found
 
 
-def _body(root: Mapping[str, JsonValue], described: Object, parameters: Sequence[Object]) -> Object:
+def _body(root: Mapping[str, JsonValue], described: Object, parameters: Sequence[Part]) -> Object:
     if not parameters:
         return {}
-    consumes = [str(one) for one in _list(described.get("consumes", root.get("consumes")))]
+    consumes = [str(one) for one in items(described.get("consumes", root.get("consumes")))]
     whole = next((one for one in parameters if one.get("in") == "body"), None)
     if whole is not None:
         media: Object = {"schema": whole.get("schema", {})}
         content: Object = {kind: media for kind in consumes or [_JSON]}
         return {"requestBody": {"content": content, "required": whole.get("required") is True}}
-    properties: Object = {str(one.get("name")): {**_schema(one), **_said(one)} for one in parameters}
+    properties: Object = {str(one.get("name")): {**_schema(one), **_kept(one, "description")} for one in parameters}
     required: list[JsonValue] = [str(one.get("name")) for one in parameters if one.get("required") is True]
     schema: Object = {"type": "object", "properties": properties, **({"required": required} if required else {})}
     has_file = any(one.get("type") == "file" for one in parameters)
@@ -112,32 +113,24 @@ def _body(root: Mapping[str, JsonValue], described: Object, parameters: Sequence
     return {"requestBody": {"content": {kind: {"schema": schema}}, "required": bool(required)}}
 
 
-def _said(one: Object) -> Object:
-    return {"description": one["description"]} if "description" in one else {}
+def _kept(one: Part, *keys: str) -> Object:
+    return {key: one[key] for key in keys if key in one}
 
 
-def _response(root: Mapping[str, JsonValue], described: Object, response: Object) -> JsonValue:
+def _response(root: Mapping[str, JsonValue], described: Object, response: Part) -> JsonValue:
     kept: Object = {key: value for key, value in response.items() if key not in ("schema", "examples", "headers")}
     if "schema" not in response:
         return kept
-    produces = [str(one) for one in _list(described.get("produces", root.get("produces")))] or [_JSON]
+    produces = [str(one) for one in items(described.get("produces", root.get("produces")))] or [_JSON]
     return {**kept, "content": {kind: {"schema": response["schema"]} for kind in produces}}
 
 
-def _scheme(one: Object) -> JsonValue:
+def _scheme(one: Part) -> JsonValue:
     match one.get("type"):
         case "basic":
             return {"type": "http", "scheme": "basic"}
         case "oauth2":
-            flow: Object = {key: one[key] for key in ("tokenUrl", "authorizationUrl", "scopes") if key in one}
+            flow = _kept(one, "tokenUrl", "authorizationUrl", "scopes")
             return {"type": "oauth2", "flows": {_FLOWS.get(str(one.get("flow")), "implicit"): flow}}
         case _:
-            return one
-
-
-def _of(value: JsonValue) -> Object:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
+            return {**one}

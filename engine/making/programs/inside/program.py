@@ -1,9 +1,11 @@
-"""Runs one command of a program: parameters as JSON on stdin, what came of it as JSON on stdout. Written by Tool Agent.
+"""Runs one command of a program: reads parameters as JSON from stdin, writes the result as JSON to stdout. Written by Tool Agent.
 
-Runs in the sandbox, on the project's own Python (3.8 or newer) and the standard library alone. The program runs in a process of its own,
-in the folder that the files of the call are kept of.
+Runs in the sandbox, on the project's own Python (3.8 or newer), with the standard library only. The program runs in a process of its
+own, in the folder whose files the call keeps.
 """
 
+import functools
+import importlib
 import json
 import os
 import runpy
@@ -24,7 +26,7 @@ def run(name):
     given = _put(params.pop("files", None) or [], folder)
     text = params.pop("stdin", None)
     argv = [command["program"], *_argv(command, params)]
-    streams = [_temporary() for _ in range(3)]
+    streams = [os.memfd_create("stream") for _ in range(3)]
     if text is not None:
         os.write(streams[0], text.encode())
         os.lseek(streams[0], 0, os.SEEK_SET)
@@ -45,22 +47,17 @@ def run(name):
         result["files"] = files
     json.dump(result, sys.stdout)
     sys.stdout.flush()
-    # There is nothing to tidy up, and Python would take its time for it.
+    # Skip Python's clean-up, which takes time.
     os._exit(0)
 
 
 def _put(files, folder):
-    """What the call brought lies where the program works, under its own names."""
-    names = set()
+    """Copies the call's files into the program's working folder; returns their names."""
+    names = set(map(os.path.basename, files))
     for path in files:
-        name = os.path.basename(path)
-        with open(path, "rb") as source, open(os.path.join(folder, name), "wb") as target:
-            while True:
-                piece = source.read(_CHUNK)
-                if not piece:
-                    break
+        with open(path, "rb") as source, open(os.path.join(folder, os.path.basename(path)), "wb") as target:
+            while piece := source.read(_CHUNK):
                 target.write(piece)
-        names.add(name)
     return names
 
 
@@ -75,7 +72,7 @@ def _argv(command, params):
                 target += _of(parameter, params[parameter["name"]])
         words += options
         if positionals:
-            # What begins with a dash is a value here.
+            # After `--`, words that begin with a dash are values.
             words += ["--"] if any(word.startswith("-") and word != "-" for word in positionals) or level.get("ends") else []
             words += positionals
     return words
@@ -111,12 +108,8 @@ def _word(value):
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _temporary():
-    return os.memfd_create("stream")
-
-
 def _become(target, argv, folder, streams):
-    """The program, which ends as any program of Python does."""
+    """Becomes the program, and ends with it."""
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     os.chdir(folder)
@@ -125,10 +118,10 @@ def _become(target, argv, folder, streams):
         os.environ["HOME"] = home
     sys.argv = argv
     sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)
-    # Instead of the folder of this file, none of whose modules are the program's.
+    # Instead of the folder of this file, whose modules are not the program's.
     site = os.path.join(_HERE, "site")
     sys.path[0] = site
-    # This file, by whose name the program may have a module too.
+    # The program may have a module with the name of this file.
     sys.modules.pop("program", None)
     if ":" not in target:
         path = os.path.join(site, target)
@@ -136,11 +129,7 @@ def _become(target, argv, folder, streams):
         runpy.run_path(path, run_name="__main__")
         sys.exit()
     module, _, attribute = target.partition(":")
-    __import__(module)
-    found = sys.modules[module]
-    for part in attribute.split("."):
-        found = getattr(found, part)
-    sys.exit(found())
+    sys.exit(functools.reduce(getattr, attribute.split("."), importlib.import_module(module))())
 
 
 def _code(status):
@@ -159,7 +148,7 @@ def _read(stream):
 
 
 def _json(text):
-    """None where it is no JSON object or list: a word or a number is text."""
+    """None if the text is no JSON object or list: a word or a number is text."""
     if text[:200].lstrip()[:1] not in ("{", "["):
         return None
     try:

@@ -1,12 +1,13 @@
-"""Reads the parser of a program without letting it do anything: `python reader_child.py NAME TARGET OUT`, JSON into the file OUT.
+"""Describes the parser of a program as JSON, without running the program's work: `python reader.py NAME TARGET OUT`.
 
-Runs in the sandbox, on the project's own Python (3.8 or newer) and the standard library. The program is started with `--help`; the
-moment its parser is asked to parse, that is described instead. What it prints is its help, for programs whose parser is none we know.
+Runs in the sandbox, on the project's own Python (3.8 or newer), with the standard library. Starts the program with `--help`; when the
+program asks its parser to parse, writes a description of the parser instead. Programs with an unknown parser print their help.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -25,11 +26,11 @@ _LONGEST = 4000
 
 
 class Captured(BaseException):
-    """A parser is known; no `except Exception` of the program stops it."""
+    """A parser was described. No `except Exception` of the program catches it."""
 
 
 class Found:
-    """Of several parsers the first one that parses counts."""
+    """The description of the first parser that parses."""
 
     described: dict[str, Any] | None = None
 
@@ -146,7 +147,7 @@ def _click(command: Any, name: str = "", parent: Any = None, depth: int = 0) -> 
             commands.append({"name": inner, "fault": f"{type(error).__name__}: {error}"})
     alone = bool(getattr(command, "invoke_without_command", False))
     help_text = command.help or getattr(command, "short_help", None) or ""
-    # Marks for a terminal: the help ends at a form feed, and what follows a backspace is not wrapped.
+    # In click, a form feed ends the help, and a backspace before a paragraph keeps its lines.
     help_text = inspect.cleandoc(help_text.partition("\f")[0]).replace("\b\n", "")
     return {"help": help_text, "parameters": parameters, "commands": commands, "alone": alone, "by": "click"}
 
@@ -190,7 +191,7 @@ def _typed_by_click(kind: Any) -> dict[str, Any]:
 
 
 def _typed_by_typer(one: Any) -> dict[str, Any]:
-    """Of typer 0.27 and newer, which has types of its own."""
+    """The type of a parameter in typer 0.27 and newer, which has its own types."""
     told = one.type_descriptor
     if told.is_choice:
         return {"type": "string", "choices": _choices(told.choices)}
@@ -229,7 +230,7 @@ def _docopt(text: str, docopt: Any) -> dict[str, Any]:
 
 
 def _docopt_options(text: str, docopt: Any) -> list[Any]:
-    """Those that are described, and those that stand in the usage alone: a pattern adds to what it is told is known."""
+    """Options of the description and of the usage pattern: docopt adds the latter to the list that it gets."""
     if hasattr(docopt, "parse_docstring_sections"):  # docopt-ng of 0.9 and newer
         sections = docopt.parse_docstring_sections(text)
         options = [*docopt.parse_options(sections.before_usage), *docopt.parse_options(sections.after_usage)]
@@ -244,7 +245,7 @@ def _docopt_options(text: str, docopt: Any) -> list[Any]:
 
 
 def _called(options: list[str], name: str) -> str:
-    """As people call it: by its long option, since several may write to one place."""
+    """The parameter's name: its long option, because several options may write to one place."""
     return next((one for one in options if one.startswith("--")), name or (options[0] if options else "")).lstrip("-").replace("-", "_")
 
 
@@ -272,12 +273,12 @@ def _plain(value: Any) -> Any:
 
 
 def _is_finite(value: Any) -> bool:
-    """Whether it is a number that JSON has: neither endless nor none at all."""
+    """Whether it is a float that JSON can hold."""
     return isinstance(value, float) and math.isfinite(value)
 
 
 def _patch() -> None:
-    """Each parser says what it is the moment it is asked to work."""
+    """Has each parser describe itself when it is asked to parse."""
     real_known = argparse.ArgumentParser.parse_known_args
 
     def known(self: Any, args: Any = None, namespace: Any = None) -> Any:
@@ -287,7 +288,7 @@ def _patch() -> None:
             and args is None
             and not any(action.option_strings == [] for action in self._actions)
         ):
-            return real_known(self, [], namespace)  # one that looks for a few options before the real one
+            return real_known(self, [], namespace)  # a parser that looks for a few options before the real one
         Found.take(lambda: _argparse(self))
 
     argparse.ArgumentParser.parse_known_args = known  # type: ignore[assignment]
@@ -298,7 +299,7 @@ def _patch() -> None:
         if importlib.util.find_spec(module) is not None:
             try:
                 patch(importlib.import_module(module))
-            except Exception:  # a version that is none we know: then its help is read
+            except Exception:  # an unknown version: its help is read
                 continue
 
 
@@ -338,14 +339,10 @@ def main() -> None:
             runpy.run_path(target, run_name="__main__")
             sys.exit()
         module, _, attribute = target.partition(":")
-        found: Any = importlib.import_module(module)
-        for part in attribute.split(".") if attribute else ():
-            found = getattr(found, part)
-        if attribute:
-            result = found()
-            if hasattr(result, "send") and hasattr(result, "close"):
-                result.close()
-                fault = "It is a coroutine that is never awaited."
+        result: Any = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))()
+        if hasattr(result, "send") and hasattr(result, "close"):
+            result.close()
+            fault = "It is a coroutine that is never awaited."
     except Captured:
         pass
     except SystemExit as ended:

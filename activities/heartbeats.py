@@ -17,7 +17,7 @@ _INTERVAL_S, _QUIET_S = 1.0, 0.5
 
 @asynccontextmanager
 async def beating(lost: int = 0, told: Sequence[Any] = ()) -> AsyncGenerator[Turn]:
-    """Sends heartbeats until the block ends. Interrupted becomes a failure after which Temporal makes another attempt.
+    """Sends heartbeats until the block ends. Interrupted becomes a failure that Temporal may retry.
 
     `lost` attempts were made before, on other hosts; `told` is their last heartbeat.
     """

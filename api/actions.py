@@ -99,7 +99,8 @@ def _action_in(block: Block) -> Action:
 
 async def _acted(dependencies: Dependencies, said: Said, action: Action) -> tuple[Observation, str]:
     # Databases refuse some characters, so only ids are looked up.
-    manifest = await dependencies.registry.get(action.tool_id) if re.fullmatch(TOOL_ID_PATTERN, action.tool_id) else None
+    is_id = len(action.tool_id) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, action.tool_id)
+    manifest = await dependencies.registry.get(action.tool_id) if is_id else None
     if manifest is None:
         raise await _unknown(dependencies, action.tool_id)
     params, issues = typed_inputs(manifest.input_schema, action.inputs, dependencies.limits.max_values)

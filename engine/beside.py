@@ -4,6 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Coroutine
 from contextlib import asynccontextmanager
 
+import structlog
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
 
 @asynccontextmanager
 async def beside(name: str, *works: Coroutine[object, object, object]) -> AsyncGenerator[None]:
@@ -14,4 +18,6 @@ async def beside(name: str, *works: Coroutine[object, object, object]) -> AsyncG
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for error in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(error, Exception):
+                _log.error("work_beside_failed", name=name, exc_info=error)

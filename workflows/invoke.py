@@ -74,15 +74,25 @@ async def invoke(
     With `instead`, the call gets that answer and is not made. Errors of the tool or the caller, and a cancellation, are in the result.
     """
     info = workflow.info()
-    asked = AdoptedCall(call=call, call_id=call_id, workflow_id=info.workflow_id, run_id=info.run_id)
-    return await adopted(asked, session, is_new=is_new, prefer=prefer, version=version, instead=instead, is_stop=is_stop)
+    request = AdmitRequest(
+        call=call,
+        call_id=call_id,
+        workflow_id=info.workflow_id,
+        run_id=info.run_id,
+        is_new=is_new,
+        prefer=prefer,
+        prefer_version=version,
+        session=session,
+        instead=instead,
+        is_stop=is_stop,
+    )
+    return await carried_out(request, await decided(request))
 
 
 async def adopted(
     asked: AdoptedCall,
-    session: OfSession | None,
+    session: OfSession,
     *,
-    is_new: bool = False,
     prefer: str | None = None,
     version: str | None = None,
     instead: Finished | None = None,
@@ -94,7 +104,6 @@ async def adopted(
         call_id=asked.call_id,
         workflow_id=asked.workflow_id,
         run_id=asked.run_id,
-        is_new=is_new,
         prefer=prefer,
         prefer_version=version,
         session=session,

@@ -208,9 +208,10 @@ class Upstreams:
 
     def _renewing(self, name: str, kind: Kind) -> "asyncio.Task[None]":
         key = (name, kind)
-        if (task := self._listing.get(key)) is None:
+        task = self._listing.get(key)
+        if task is None or task.done():  # its callback comes a moment later than its list
             task = self._listing[key] = asyncio.create_task(self._renew(name, kind), name=f"{kind} of {name}")
-            task.add_done_callback(lambda _: self._listing.pop(key, None))
+            task.add_done_callback(lambda ended: self._listing.pop(key, None) if self._listing.get(key) is ended else None)
         return task
 
     async def _renew(self, name: str, kind: Kind) -> None:

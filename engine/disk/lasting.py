@@ -4,10 +4,10 @@ import os
 from pathlib import Path
 
 
-def write_lasting(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Replace the file's content. `mode` are the new file's permissions, before the umask. Raises OSError. Blocks."""
+def write_lasting(path: Path, content: bytes) -> None:
+    """Replace the file's content. Raises OSError. Blocks."""
     part = path.with_name(f"{path.name}.part")
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode), "wb") as file:
+    with part.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -50,7 +50,6 @@ OWN_CLIENTS = {
     "packages/toolagent/src/toolagent/cli/mcp_stdio.py": "to the service that the user names: answers are handed on as they are",
     "packages/toolagent/src/toolagent/client/http.py": "the service's, for the command line and other agents",
     "packages/toolagent/src/toolagent/testing/servers/recorder.py": "a test server's, to a model's endpoint",
-    "workers/commands/demo.py": "to the service that the demo itself has started",
 }
 OWN_READERS = {
     "engine/network/peers.py": "the one reader of answers",

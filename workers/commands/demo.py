@@ -38,15 +38,16 @@ async def demo(settings: Settings) -> int:
     console.print("[bold]1[/bold] starting the service: embedded Temporal, workers, HTTP API …")
     async with modelled(own, console) as own, running_service(own) as service:
         console.print(f"  API {service.api_url}, Temporal UI {service.temporal.ui_url or service.temporal.address}")
-        picture = await asyncio.to_thread(_shown, service.api_url, console)
+        with ToolAgentHttp(service.api_url, timeout_s=60) as http:  # closed by Ctrl-C, which ends the thread
+            picture = await asyncio.to_thread(_shown, http, console)
         console.print(f"[bold]7[/bold] calls and tasks are workflows; short calls share one: {_workflows_of(service)}")
     console.print(f"[green]The stitched picture is at {picture}[/green]")
     return 0
 
 
-def _shown(url: str, console: Console) -> Path:
+def _shown(http: ToolAgentHttp, console: Console) -> Path:
     """Calls and makes tools as a client of the service. Returns the path of the picture. Raises CannotRun."""
-    with cannot_run_on(ServiceError), ToolAgentHttp(url, timeout_s=60) as http:
+    with cannot_run_on(ServiceError):
         picture = _stitch(http, console)
         calculated = call(http, "calculator", {"expression": "6 * 7"})
         console.print(f"[bold]4[/bold] calling calculator, which has the answer at once: 6 * 7 = {calculated}")

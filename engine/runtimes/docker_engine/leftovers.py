@@ -11,7 +11,8 @@ from engine.runtimes.docker_engine.settings import DockerSettings
 async def own_containers(engine: Engine, settings: DockerSettings, *kinds: Kind) -> list[tuple[str, Marks, bool]]:
     """The containers of this state directory: ids, marks, and whether they run. Raises EngineFailure, OSError."""
     filters = {"label": f"{STATE}={settings.owner.state}"}
-    return settings.seals.ours(await engine.ask(lambda api: api.containers(all=True, filters=filters)), *kinds)
+    listed = await engine.ask(lambda api: api.containers(all=True, filters=filters))
+    return settings.seals.ours(listed, *kinds)
 
 
 async def own_images(engine: Engine, settings: DockerSettings, **more: bool) -> list[Document]:
@@ -28,7 +29,7 @@ async def names_of(engine: Engine, settings: DockerSettings) -> tuple[str, ...]:
 async def sweep_gone(engine: Engine, seals: Seals) -> tuple[str, ...]:
     """Remove unfinished builds of dead workers, and everything of state directories that are gone. Raises EngineFailure.
 
-    Leftovers of other users of this machine stay: their seals cannot be read.
+    Leftovers of other users of this machine stay: their seals cannot be checked without their key.
     """
     return await engine.ask(lambda api: tuple(sorted((*_containers(engine, api, seals), *_images(engine, api, seals)))))
 

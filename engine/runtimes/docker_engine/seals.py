@@ -11,11 +11,11 @@ import hmac
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from engine.disk.lasting import write_lasting
 from engine.runtimes.docker_engine.engine import Document
 from engine.runtimes.docker_engine.labels import SEAL, Kind, Marks, Origin
 
@@ -103,7 +103,7 @@ def _kept(file: Path, new: str) -> str:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
         if (key := _read(file)) is None:
-            write_lasting(file, new.encode(), 0o600)
+            _write(file, new)
         return key or new
     finally:
         os.close(folder)
@@ -119,3 +119,15 @@ def _read(file: Path) -> str | None:
         raise OSError(f"{file} is not ours alone. Remove it, and the containers and images with labels of ours.")
     key = file.read_text(encoding="ascii", errors="replace")
     return key if _KEY.fullmatch(key) else None
+
+
+def _write(file: Path, key: str) -> None:
+    descriptor, part = tempfile.mkstemp(dir=file.parent, prefix=".seal-")  # a new file of mode 0600
+    try:
+        with os.fdopen(descriptor, "w", encoding="ascii") as target:
+            target.write(key)
+            target.flush()
+            os.fsync(descriptor)
+        Path(part).replace(file)
+    finally:
+        Path(part).unlink(missing_ok=True)

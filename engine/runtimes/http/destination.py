@@ -26,7 +26,7 @@ def host_of(url: httpx.URL) -> str:
 
 
 def port_of(url: httpx.URL) -> int:
-    return url.port or (443 if url.scheme == "https" else 80)
+    return url.port or {"http": 80, "https": 443}.get(url.scheme, 0)
 
 
 def has_port(url: httpx.URL) -> bool:

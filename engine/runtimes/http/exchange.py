@@ -49,7 +49,8 @@ _Part: TypeAlias = tuple[str | None, bytes | BinaryIO, str | None]
 class Target:
     """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in the answer.
 
-    `through_gateways`: gateways before the tool may answer in its place. `only_public`: only public addresses are allowed.
+    `through_gateways`: gateways before the tool may answer in its place. `only_public`: addresses must be public, or of the policy's
+    `private_hosts`.
     """
 
     endpoint: str

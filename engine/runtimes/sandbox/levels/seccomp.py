@@ -58,7 +58,8 @@ _OTHER_TYPES = (socket.SOCK_DGRAM, socket.SOCK_RAW, socket.SOCK_RDM, socket.SOCK
 def filter_fd(*, is_apart: bool = True, named_sockets: bool = True, is_pinned: bool = False) -> int:
     """A descriptor with the filter in the kernel's form; read it once and close it. Raises OSError without libseccomp.
 
-    `is_apart`: the program has its own namespaces; without them it gets TCP sockets only, and unix sockets with `named_sockets`.
+    `is_apart`: the program has its own namespaces; without them it can open TCP sockets only, and unix sockets with a name
+    only with `named_sockets`.
     `is_pinned`: it must stay on its given processors.
     """
     return memory_file("seccomp", _compiled(is_apart, named_sockets, is_pinned))

@@ -14,7 +14,7 @@ from toolagent.cli.files import read_document
 from toolagent.cli.follow import follow
 from toolagent.cli.interrupts import CtrlC
 from toolagent.cli.options import Detach
-from toolagent.cli.parameters import ParameterError, parse_json
+from toolagent.cli.parameters import ParameterError, parse_json, require_text
 from toolagent.cli.render import show_batch
 from toolagent.client.http import Refused, ToolAgentHttp
 from toolagent.contracts.batches import BatchedCall, BatchEnd, BatchResult, ToolBatch
@@ -68,6 +68,7 @@ def _read(source: str, options: dict[str, JsonValue]) -> ToolBatch:
     source = "stdin" if source == "-" else repr(source)
     document = parse_json(text, source)
     body: dict[str, JsonValue] = document if isinstance(document, dict) else {"calls": document}
+    require_text(body)
     _require_fields(source, body, ToolBatch, "")
     for number, call in enumerate(calls if isinstance(calls := body.get("calls"), list) else ()):
         if isinstance(call, dict):

@@ -68,7 +68,7 @@ def named_values(words: Iterable[str] | None, option: str) -> dict[str, str]:
     for word in words or ():
         name, equals, found[name] = word.partition("=")
         if not (equals and name):
-            raise ParameterError(f"{option} {word!r} does not have the form NAME=VALUE.")
+            raise ParameterError(f"{option} takes NAME=VALUE.")  # the word may hold a key
     return found
 
 

@@ -173,8 +173,10 @@ async def made(
     task_queue: str = names.TASK_QUEUE,
 ) -> ToolResult:
     """Run the call under this id; returns its result, also if it was cancelled. Raises WorkflowAlreadyStartedError."""
+    options = call_options(call, call_id, reuse, task_queue=task_queue)
     try:
-        return await workflow.execute_child_workflow(InvokeTool.run, call, **call_options(call, call_id, reuse, task_queue=task_queue))
+        handle = await workflow.start_child_workflow(InvokeTool.run, call, **options)
+        return await handle
     except ChildWorkflowError as error:
         return failed(call_id, call.tool_id, ended_outside(error.cause), workflow.now())
 

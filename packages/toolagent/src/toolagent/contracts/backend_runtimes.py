@@ -6,7 +6,7 @@ __all__ = ["BackendRuntime"]
 
 
 class BackendRuntime(StrEnum):
-    """Where a tool runs: on this machine, in a container, or elsewhere."""
+    """Where a tool runs: on a host of the service, in a container, or elsewhere."""
 
     LOCAL = "local"
     DOCKER = "docker"

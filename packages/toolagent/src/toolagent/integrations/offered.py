@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import TypedDict
 
 from pydantic import JsonValue, TypeAdapter
 
@@ -59,15 +59,17 @@ class Choice(TypedDict, total=False):
     caller: Caller | None
 
 
-def offered(service: ToolAgentHttp, *tool_ids: str, **choice: Unpack[Choice]) -> list[OfferedTool]:
+def offered(
+    service: ToolAgentHttp, *tool_ids: str, namespace: str | None = None, tag: str | None = None, caller: Caller | None = None
+) -> list[OfferedTool]:
     """The tools with these ids, or all with this namespace and tag.
 
     Raises ValueError for an id that is not among them, and as the methods of `ToolAgentHttp` do.
     """
-    listed = service.tools_as(ToolFormat.OPENAI, choice.get("namespace"), choice.get("tag"))
+    listed = service.tools_as(ToolFormat.OPENAI, namespace, tag)
     if missing := set(tool_ids) - set(listed.names.values()):
         reasons = [f"{tool_id!r} ({listed.left_out.get(tool_id, 'not there, or not active')})" for tool_id in sorted(missing)]
         raise ValueError(f"These tools cannot be offered: {', '.join(reasons)}.")
-    functions, caller = [one.function for one in _LISTED.validate_python(listed.tools)], choice.get("caller") or Caller()
+    functions, caller = [one.function for one in _LISTED.validate_python(listed.tools)], caller or Caller()
     tools = [OfferedTool(one.name, one.description, one.parameters, listed.names[one.name], service, caller) for one in functions]
     return [tool for tool in tools if not tool_ids or tool.tool_id in tool_ids]

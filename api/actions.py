@@ -29,6 +29,7 @@ from toolagent_service.calls.action_values import typed_inputs
 XML = "application/xml"
 _TEXTS = (XML, "text/xml", "text/plain")
 _JSON = "application/json"
+_LONGEST_ID = 128
 _ADDRESS: TypeAdapter[str] = TypeAdapter(CallbackUrl)
 _NO_BLOCK = "There is no <ACTION> block in the text; nothing was called."
 
@@ -99,7 +100,7 @@ def _action_in(block: Block) -> Action:
 
 async def _acted(dependencies: Dependencies, said: Said, action: Action) -> tuple[Observation, str]:
     # Databases refuse some characters, so only ids are looked up.
-    is_id = len(action.tool_id) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, action.tool_id)
+    is_id = len(action.tool_id) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, action.tool_id) is not None
     manifest = await dependencies.registry.get(action.tool_id) if is_id else None
     if manifest is None:
         raise await _unknown(dependencies, action.tool_id)

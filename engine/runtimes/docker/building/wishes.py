@@ -1,13 +1,13 @@
 """The requested properties of a build container, and the file that keeps them for later processes."""
 
 import contextlib
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from engine.disk.lasting import write_lasting
 from engine.runtimes.docker_engine.labels import digest
 
 
@@ -57,7 +57,10 @@ class Notes:
     def keep(self, name: str, note: Note) -> None:
         """Store a container's note. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_lasting(self._file(name), str(note).encode(), 0o600)
+        part = self._file(name).with_suffix(".part")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+            file.write(str(note))
+        part.rename(self._file(name))
 
     def read(self, name: str, mark: str) -> Note | None:
         """None if the note is missing, or does not match the container's mark."""

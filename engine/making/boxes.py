@@ -39,7 +39,12 @@ async def run_with_index(
 
 def last_line(done: Execution) -> str:
     """The last line of stderr that is not blank; empty if there is none."""
-    return done.stderr.decode(errors="replace").strip().rpartition("\n")[2].strip()
+    return last_line_of(done.stderr.decode(errors="replace"))
+
+
+def last_line_of(text: str) -> str:
+    """The last line that is not blank; empty if there is none. A progress bar ends its lines with `\\r`."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def left_in(path: Path, most: int) -> bytes:

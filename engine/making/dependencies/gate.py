@@ -111,8 +111,7 @@ class DependencyGate:
                 f"The package {asked.name!r} was first published on {project.first_at:%Y-%m-%d}. {rule} "
                 f"Use one that has been there for longer, or do without. {_VOUCH}",
             )
-        older = [release for release in project.releases if release.at and release.at <= cutoff]
-        if any(release in older for release in fitting):
+        if any(release.at and release.at <= cutoff for release in fitting):
             return cutoff
         if any(release.at is None for release in fitting):
             if self._policy.undated == "allow" or self._names.is_popular(asked.name):
@@ -122,6 +121,7 @@ class DependencyGate:
                 f"The package index does not say since when there is {asked.name!r}, and only well-known packages are installed without "
                 f"that. Use a well-known one, or do without. {_OPERATOR} name it under `trusted`, or say `undated: allow`, {_POLICY}.",
             )
+        older = [release for release in project.releases if release.at and release.at <= cutoff]
         instead = f" Ask for an older one: {_told(older)}." if older else ""
         message = f"All versions of {asked.name!r} that fit {str(asked.versions)!r} are too new. {rule}{instead} {_VOUCH}"
         raise Refused(RefusalKind.TOO_YOUNG, message)

@@ -50,7 +50,7 @@ class Sightings:
             self._changed.notify_all()
 
     def withhold(self) -> None:
-        """From now on, hosts are counted and not named, because a name could hold what the candidate is shown."""
+        """From now on, it is only noted that other hosts are asked for: their names and number could reveal the input."""
         self._is_withheld = True
 
     def will_be_killed(self, tool_id: str) -> None:

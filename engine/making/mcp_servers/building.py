@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from engine.making.boxes import last_line_of
 from engine.making.building.builds import Built, Job
 from engine.making.failures import NOT_NAMED, BuildFailed, LeftOut, failing
 from engine.making.mcp_servers.launchers import Start, launcher_of_server, starts_of
@@ -15,7 +16,7 @@ from engine.making.openapi.unused_names import unused
 from engine.making.python_projects.launcher import REPOSITORY
 from engine.making.python_projects.packing import BRIDGE, WORKING_FOLDER, pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
-from engine.making.repositories.packaging import Room, copy_into, open_to_all, part_with_room
+from engine.making.repositories.packaging import Room, copy_into, open_to_all, part_with_room, require_room
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.mcp.listing import ListedTool, Listing
 from engine.runtimes.mcp.runtime import McpRuntime
@@ -112,11 +113,15 @@ def _with_room(plan: McpBuild, repository: Path) -> tuple[McpBuild, Path, str]:
     If neither fits, also the reason: the package alone may be smaller.
     """
     try:
-        brought = part_with_room(repository, plan.project, plan.module)
+        require_room(repository)
     except ValueError as error:
-        return plan, repository, str(error)
-    if brought == repository:
+        too_large = str(error)
+    else:
         return plan, repository, ""
+    try:
+        brought = part_with_room(repository, plan.project, plan.module)
+    except ValueError:
+        return plan, repository, too_large
     module = PurePosixPath(plan.module).relative_to(plan.project).as_posix()
     return plan.model_copy(update={"project": "", "module": module}), brought, ""
 
@@ -145,7 +150,7 @@ def _modules(repository: Path, module: str) -> tuple[str, ...]:
 def _said(failure: Exception) -> str:
     if not isinstance(failure, RuntimeFailure):
         return str(failure)
-    last = str(failure.details.get("stderr") or "").strip().rpartition("\n")[2].strip()
+    last = last_line_of(str(failure.details.get("stderr") or ""))
     return f"{failure.message}{f' It said last: {last}' if last else ''}"[:_TOLD]
 
 

@@ -56,9 +56,11 @@ class Repairs:
     async def replay(self, task: RepairTool, mends: str) -> Check:
         """The check that compares the candidate with earlier answers of the tool."""
         present, versions = (await self._present(task.tool_id, mends)).manifest, await self.registry.versions(task.tool_id)
+        if versions is None:
+            raise NotASuccessor(f"{task.tool_id!r} has no version {mends} any more: it was removed.")
         limits, major = ReplayLimits(), mends.partition(".")[0]
         # A version that was deactivated gave unwanted answers.
-        trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE] if versions else []
+        trusted = [one.version for one in versions.versions if one.version == mends or one.status is ToolStatus.ACTIVE]
         records = await self.calls.latest_good(task.tool_id, limits.looked_at)
         counted = [one for one in trusted if one.partition(".")[0] == major]
         return await asyncio.to_thread(recorded_calls, present, records, counted, task.examples, limits)

@@ -161,9 +161,10 @@ def _has_links(manifest: Table) -> bool:
 def _linked(package: Package, by_folder: Mapping[PurePosixPath, Package]) -> Iterator[Package]:
     """Packages that it names by their folders, under its own names for them."""
     for name, spec in _specs(package.manifest, DEPENDENCIES):
-        if spec.startswith(_LINKS) and is_name(name):
+        linked = spec.partition(":")[2]
+        if spec.startswith(_LINKS) and is_name(name) and not linked.startswith("/"):
             # A path that leads out of the repository begins at its top.
-            path = normpath(f"/{package.folder / spec.partition(':')[2]}").lstrip("/")
+            path = normpath(f"/{package.folder / linked}").lstrip("/")
             if target := by_folder.get(PurePosixPath(path)):
                 yield Package(target.folder, Table({**target.manifest.values, "name": name}))
 

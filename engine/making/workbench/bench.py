@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import re
 import secrets
 import sys
@@ -82,7 +81,7 @@ class Workbench:
             raise BenchRefused(f"{name!r} is no name for a project: small letters, digits, '-' and '_', the first a letter, 64 at most.")
         async with self._creating:
             await asyncio.to_thread(self._require_few, name)
-            if not await asyncio.to_thread(os.path.lexists, self._work / name / _ABOUT):
+            if not await asyncio.to_thread((self._work / name / _ABOUT).exists):
                 text = _PYPROJECT.format(name=name, python=self.python_version, dependencies=json.dumps([*dependencies], indent=4))
                 place = Place(Area.WORK, (name, _ABOUT))
                 await finished(self.files.write, place, text, "overwrite", f"project:{name}:{secrets.token_hex(8)}")

@@ -113,7 +113,7 @@ class BenchFiles:
             raise BenchRefused(
                 f"The file would have {len(content):,} bytes, and {MOST_WRITTEN:,} is the most. Write less, in several files."
             )
-        write_whole(stage, content)
+        write_whole(stage, content, 0o644)
         return len(content)
 
     def _take_place(self, stage: Path, place: Place) -> None:

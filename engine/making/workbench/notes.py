@@ -10,9 +10,10 @@ def use_digest(use: str) -> str:
     return hashlib.sha256(use.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes, mode: int | None = None) -> None:
     """Replaces a file atomically. Raises OSError. Blocks."""
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     part.write_bytes(content)
-    part.chmod(0o644)
+    if mode is not None:
+        part.chmod(mode)
     part.rename(path)

@@ -1,7 +1,7 @@
 """The tool starts again after its process was killed, and answers as before."""
 
+from collections import defaultdict
 from collections.abc import Sequence
-from itertools import groupby
 from typing import NamedTuple
 
 from engine.making.gate.checks.derived_cases import as_probed
@@ -20,8 +20,11 @@ async def check(subject: Subject) -> CheckResult:
     faults: list[str] = []
     killed = 0
     # Tools that share a process end and come back together.
-    lasting = sorted((entry for entry in subject.entries if entry.sources[0].traits.stays_up), key=_process)
-    for entries in [[*same] for _, same in groupby(lasting, key=_process)]:
+    by_process = defaultdict[str, list[ToolEntry]](list)
+    for entry in subject.entries:
+        if entry.sources[0].traits.stays_up:
+            by_process[_process(entry)].append(entry)
+    for entries in by_process.values():
         before = [await _asked(subject, entry) for entry in entries]
         try:
             if not await subject.trial.kill(entries[0].manifest.tool_id):

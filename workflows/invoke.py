@@ -205,7 +205,7 @@ async def _paused(pause: timedelta) -> None:
 async def _admit(request: AdmitRequest, *, is_cancelled: bool) -> tuple[Admission, bool]:
     """The decision, and whether the call was cancelled meanwhile. A call known to be cancelled does not begin.
 
-    After a cancellation, admission is asked again: a fast call may have been made and recorded by then.
+    After a cancellation, admission is asked again: the call may have been made and recorded by then.
     """
     heard: list[bool] = []
 

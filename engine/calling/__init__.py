@@ -1,1 +1,1 @@
-"""Makes calls: attempts with their mark, the exchange with the tool, fast and queued calls, lanes."""
+"""Makes calls: attempts with their mark, the exchange with the tool, calls at once, from queues and in lanes."""

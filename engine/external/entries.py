@@ -127,7 +127,7 @@ def listing_of(found: Iterable[tuple[str, Callable[[], ToolEntry]]], unread: Ite
     for name, make in found:
         try:
             entry = make()
-        except ValueError as reason:
+        except NoTool as reason:
             faulty.append(left_out(name, reason))
             continue
         identifier = entry.manifest.tool_id

@@ -193,7 +193,7 @@ class CatalogImport:
             await self._entries.forget(gone, FILES_ORIGIN, registry_json.FILE_NAME, self._catalog)
 
     async def _bring_in_lists(self, reading: CatalogReading) -> None:
-        known = [group.group_id for group in await self._groups.list_all()]
+        known = [group.group_id for group in await self._groups.list_all()] if reading.groups.readable else []
         await self._bring_in_list(reading.groups, self._groups, known)
         await self._bring_in_list(reading.containers, self._containers, ())
 

@@ -48,12 +48,15 @@ class DoorTable:
 
     async def alive(self) -> tuple[Lane, ...]:
         """Living doors, by id."""
-        rows = await self._database.mappings(select(doors).where(not_(self._is_late())).order_by(doors.c.door))
+        async with self._database.read() as connection:  # judged after the wait for it, which may have been long
+            query = select(doors).where(not_(self._is_late())).order_by(doors.c.door)
+            rows = (await connection.execute(query)).mappings().all()
         return tuple(Lane.model_validate({**row, "workflow_id": lane_id(row["door"]), "figures": _figures(row["figures"])}) for row in rows)
 
     async def gone(self, host: str | None, own: str) -> tuple[str, ...]:
         """Doors without a lease, and doors of earlier processes of this host, which cannot be alive beside us."""
-        rows = await self._database.rows(select(doors.c.door, doors.c.host, self._is_late()))
+        async with self._database.read() as connection:
+            rows = (await connection.execute(select(doors.c.door, doors.c.host, self._is_late()))).all()
         return tuple(door for door, at, late in rows if door != own and (late or (host is not None and at == host)))
 
     def _note_sight(self) -> None:

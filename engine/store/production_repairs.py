@@ -73,7 +73,7 @@ class ProductionRepairs(DatabaseAccess):
         return await self._history(tool_id)
 
     async def attempts(self, tool_id: str, version: str) -> int:
-        """The number of repairs of this version."""
+        """The highest number of an attempt to repair this version, including alerts."""
         return await self._database.scalar(select(func.max(column.attempt)).filter_by(tool_id=tool_id, version=version)) or 0
 
     async def open(self, new: NewRepair) -> bool:

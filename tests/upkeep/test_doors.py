@@ -1,6 +1,8 @@
 """Keeping a front door: its lease, and calls that doors which are gone had accepted."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 
@@ -141,8 +143,11 @@ class Clock:
         self._database, self._now = database, 1_000.0
         monkeypatch.setattr("engine.store.doors.time", SimpleNamespace(monotonic=lambda: self._now))
 
-    async def go_on(self, seconds: float) -> None:
+    def pass_by(self, seconds: float) -> None:
         self._now += seconds
+
+    async def go_on(self, seconds: float) -> None:
+        self.pass_by(seconds)
         async with self._database.write() as connection:
             before = database_time(timedelta(seconds=1_000.0 - self._now))
             await connection.execute(update(doors_of).where(doors_of.c.door == "other").values(seen_at=before))
@@ -166,6 +171,25 @@ async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(data
     await blind.beat("own", None, LaneFigures())
     assert [lane.door for lane in await blind.alive()] == ["other", "own"]
     assert await blind.gone(None, "own") == ()
+
+
+async def test_doors_are_judged_after_the_wait_for_a_connection(database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In that wait no door could beat: the database was away, or this process was not run."""
+    await DoorTable(database, 60.0).beat("other", None, LaneFigures())
+    await clock.go_on(100)
+    doors, used = DoorTable(database, 60.0), database._used
+    await doors.beat("own", None, LaneFigures())
+    assert await doors.gone(None, "own") == ("other",)
+
+    @contextmanager
+    def waiting() -> Generator[None]:
+        clock.pass_by(100)
+        with used():
+            yield
+
+    monkeypatch.setattr(database, "_used", waiting)
+    assert await doors.gone(None, "own") == ()
+    assert [lane.door for lane in await doors.alive()] == ["other", "own"]
 
 
 class Looking(DoorTable):

@@ -45,7 +45,10 @@ def _tool(identifier: str, resource: dict[str, JsonValue], table: Table) -> Tool
         "output_schema": metadata.get("output_schema"),
     }
     named = metadata.get("tool_slug")
-    return listed_tool(table, named if isinstance(named, str) and named else slug, said, _call(metadata, table))
+    try:
+        return listed_tool(table, named if isinstance(named, str) and named else slug, said, _call(metadata, table))
+    except ValueError as error:  # of a URL or a path
+        raise NoTool(str(error)) from error
 
 
 def _call(metadata: dict[str, JsonValue], table: Table) -> RemoteSource | None:

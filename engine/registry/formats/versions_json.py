@@ -1,4 +1,4 @@
-"""`versions.json` (our own): `{"version": "1.0", "versions": {tool_id: [manifest with its "sources", …]}}`, the inactive versions.
+"""`versions.json` (our own): `{"version": "1.0", "versions": {tool_id: [manifest with its "sources", …]}}`: all but the active version.
 
 A local source names its archive in the content store: the folder belongs to the active version.
 """

@@ -32,6 +32,8 @@ _MIGRATION_LOCK_MS = 600_000
 
 _SESSION = {
     "application_name": "tool-agent",
+    # Statements outside a transaction must not fail because another one wrote meanwhile, whatever the server's default is.
+    "default_transaction_isolation": "read committed",
     # Limits how long the locks of a vanished host stay.
     "idle_in_transaction_session_timeout": "60s",
     # Our statements are short: compiling them would cost more than it saves.

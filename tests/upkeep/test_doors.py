@@ -177,7 +177,7 @@ async def test_doors_are_judged_after_the_wait_for_a_connection(database: Databa
     """In that wait no door could beat: the database was away, or this process was not run."""
     await DoorTable(database, 60.0).beat("other", None, LaneFigures())
     await clock.go_on(100)
-    doors, used = DoorTable(database, 60.0), database._used
+    doors, used = DoorTable(database, 60.0), database._used  # pyright: ignore[reportPrivateUsage] - a connection is waited for in it
     await doors.beat("own", None, LaneFigures())
     assert await doors.gone(None, "own") == ("other",)
 

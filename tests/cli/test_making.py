@@ -109,7 +109,7 @@ def test_options_make_a_specification(run: Run, door: FrontDoor, tmp_path: Path)
     ("words", "code", "said"),
     [
         ((), 2, "Say what the tool is to do"),
-        (("--repo", "https://host/u/p", "--env", "A"), 2, "--env 'A'"),
+        (("--repo", "https://host/u/p", "--env", "A"), 2, "--env takes NAME=VALUE"),
         (("d", "--example", "/nowhere.json"), 2, "/nowhere.json"),
         (("d", "--name", "No Name"), 1, "'no_name' would do"),
     ],

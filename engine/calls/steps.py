@@ -84,21 +84,17 @@ class Steps:
         """
         key = f"{step} {call_id}"
         lost = (await self._counted()).get(key, 0)
-        async with self._suspects if 0 < lost < MOST_LOST else nullcontext(), self._traced(key):
-            yield lost
-
-    @asynccontextmanager
-    async def _traced(self, key: str) -> AsyncGenerator[None]:
-        pulse = _Pulse(asyncio.get_running_loop())
-        with self._trace.under_way(key):
-            try:
-                yield
-            finally:
-                pulse.end()
-                # Its time-out may have passed; then Temporal retries it, however it ended.
-                if pulse.stood_still_s > FROZEN_S:
-                    await asyncio.shield(self._table.add([key]))
-                    self._read_at = -_FRESH_S
+        async with self._suspects if 0 < lost < MOST_LOST else nullcontext():
+            pulse = _Pulse(asyncio.get_running_loop())
+            with self._trace.under_way(key):
+                try:
+                    yield lost
+                finally:
+                    pulse.end()
+                    # Its time-out may have passed; then Temporal retries it, however it ended.
+                    if pulse.stood_still_s > FROZEN_S:
+                        await asyncio.shield(self._table.add([key]))
+                        self._read_at = -_FRESH_S
 
     async def _counted(self) -> Mapping[str, int]:
         if time.monotonic() - self._read_at < _FRESH_S:

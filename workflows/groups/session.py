@@ -293,7 +293,7 @@ class Session(LimitedSession):
         except NoSuchFieldError as error:
             return self._unbound(call_id, step, error)
         unbegun = failed(call_id, step.tool_id, CANCELLED_BEFORE, workflow.now())
-        key = call_id, fingerprint(call)
+        key = call_id, "" if is_new else fingerprint(call)
         if (same := self._running.get(key)) is not None:
             return await ended(same, unbegun)
         task = asyncio.create_task(self._called(call, call_id, is_new=is_new))

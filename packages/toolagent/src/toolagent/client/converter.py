@@ -3,13 +3,20 @@
 A workflow may receive anything. A decoding error would fail its task, which Temporal retries forever; a failure ends the workflow.
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 from pydantic_core import PydanticSerializationError
 from temporalio.api.common.v1 import Payload
 from temporalio.contrib.pydantic import PydanticJSONPlainPayloadConverter
-from temporalio.converter import CompositePayloadConverter, DataConverter, DefaultPayloadConverter, JSONPlainPayloadConverter
+from temporalio.converter import (
+    CompositePayloadConverter,
+    DataConverter,
+    DefaultPayloadConverter,
+    EncodingPayloadConverter,
+    JSONPlainPayloadConverter,
+    SerializationContext,
+)
 from temporalio.exceptions import ApplicationError, FailureError
 
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
@@ -52,18 +59,22 @@ class _WellFormedJson(PydanticJSONPlainPayloadConverter):
             return super().from_payload(Payload(metadata=payload.metadata, data=mended), type_hint)
 
 
-# The SDK makes several ReadingConverters for each workflow task; these hold no state.
-_CONVERTERS = tuple(
-    _WellFormedJson() if isinstance(one, JSONPlainPayloadConverter) else one
+# The SDK makes several ReadingConverters for each workflow task. They hold no state, so all share one table.
+_CONVERTERS: Mapping[bytes, EncodingPayloadConverter] = {
+    one.encoding.encode(): _WellFormedJson() if isinstance(one, JSONPlainPayloadConverter) else one
     for one in DefaultPayloadConverter.default_encoding_payload_converters
-)
+}
 
 
 class ReadingConverter(CompositePayloadConverter):
     """Raises UnreadableError for unreadable payloads, and for untyped ones that are too large."""
 
     def __init__(self) -> None:
-        super().__init__(*_CONVERTERS)
+        self.converters = _CONVERTERS
+
+    def with_context(self, context: SerializationContext) -> Self:  # noqa: ARG002 - as in the SDK
+        """No converter here looks at the context."""
+        return self
 
     def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
         if type_hints is None:

@@ -1,7 +1,8 @@
 """Waiting for an update of a workflow: as long as a worker serves the workflow, and no longer."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -29,11 +30,8 @@ async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], que
     cancels = task.cancelling() if task is not None else 0
     try:
         async with bound:
-            looks = asyncio.create_task(_end_when_deserted(bound, workflow, query))
-            try:
+            with _looks(bound, workflow, query):
                 return await update
-            finally:
-                looks.cancel()
     except (WorkflowUpdateRPCTimeoutOrCancelledError, TimeoutError) as error:
         # The SDK raises the same error for a time-out, for our cancellation and for that of our caller.
         if task is not None and task.cancelling() > cancels:
@@ -43,11 +41,28 @@ async def attended(update: Awaitable[T], workflow: WorkflowHandle[Any, Any], que
         raise failure("Temporal did not answer in time.") from error
 
 
+@contextmanager
+def _looks(bound: asyncio.Timeout, workflow: WorkflowHandle[Any, Any], query: str) -> Generator[None]:
+    """Ends `bound` when nothing answers for the workflow any more. The first look is a timer: most updates end before it."""
+    begun: list[asyncio.Task[None]] = []
+    first = asyncio.get_running_loop().call_later(
+        LOOK_S, lambda: begun.append(asyncio.create_task(_end_when_deserted(bound, workflow, query)))
+    )
+    try:
+        yield
+    finally:
+        first.cancel()
+        for task in begun:
+            task.cancel()
+
+
 async def _end_when_deserted(bound: asyncio.Timeout, workflow: WorkflowHandle[Any, Any], query: str) -> None:
     missed = 0
-    while missed < _LOOKS:
-        await asyncio.sleep(LOOK_S)
+    while True:
         missed = 0 if await _is_attended(workflow, query) else missed + 1
+        if missed == _LOOKS:
+            break
+        await asyncio.sleep(LOOK_S)
     bound.reschedule(asyncio.get_running_loop().time())
 
 

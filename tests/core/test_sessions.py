@@ -204,10 +204,26 @@ def test_pauses_grow_and_operators_are_not_told_all_the_time() -> None:
         ({"launched": False}, False),
         ({"status_code": 429, "sends": 2}, True),
         ({"stopped": True, "sends": 2}, True),
+        ({"status_code": 401, "stopped": False, "outcome": "unknown"}, True),
+        ({"stopped": True, "outcome": "unknown"}, False),
     ],
 )
 def test_a_launch_that_was_refused_launched_nothing(details: dict[str, JsonValue], may: bool) -> None:
     assert sessions.may_have_launched(result(ErrorType.EXECUTION_ERROR, **details)) is may
+
+
+@pytest.mark.parametrize(
+    ("ended", "may"),
+    [
+        (result(ErrorType.PERMISSION_DENIED), False),
+        (result(ErrorType.BUDGET_EXCEEDED, status_code=402, stopped=False, outcome="unknown"), True),
+        (result(ErrorType.SECURITY_ERROR, path="$.key_file", outcome="executed"), True),
+        (result(ErrorType.SECURITY_ERROR, sent=False, outcome="unknown"), False),
+        (answered({"server_id": "s-1"}), False),
+    ],
+)
+def test_what_is_refused_after_the_launch_does_not_take_it_back(ended: ToolResult, may: bool) -> None:
+    assert sessions.may_have_launched(ended) is may
 
 
 def test_a_launch_that_does_not_say_what_the_stop_takes_cannot_be_stopped_by_its_answer() -> None:

@@ -36,6 +36,8 @@ _LOST = frozenset(
     {ErrorType.TIMEOUT, ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.CANCELLED, ErrorType.UNAVAILABLE}
 )
 """Errors of launches that may have succeeded nevertheless."""
+_ACTED = ("executed", "unknown")
+"""`details.outcome` of launches that may have succeeded, whatever the type of the error."""
 
 
 class NoSuchFieldError(ValueError):
@@ -199,13 +201,17 @@ def may_have_launched(result: ToolResult) -> bool:
     """Whether the failed launch may have launched something.
 
     No, if its details say `stopped: true` or `launched: false`, or if it was refused (401, 402, 429, …). Yes, if the call was sent
-    several times: that answer is to the last request only.
+    several times: that answer is to the last request only. Yes, if its details say `outcome: unknown` or `executed`: then the refusal
+    came after the launch.
     """
     told = _details(result)
-    if result.error is not None and told.get("sends", 1) != 1:
+    if result.error is None:
+        return False
+    if told.get("sends", 1) != 1:
         return True
-    is_refused = told.get("status_code") in _REFUSED or told.get("stopped") is True or told.get("launched") is False
-    return result.error is not None and was_made(result) and not is_refused
+    if told.get("sent") is False or told.get("stopped") is True or told.get("launched") is False:
+        return False
+    return told.get("outcome") in _ACTED or (was_made(result) and told.get("status_code") not in _REFUSED)
 
 
 def can_stop(group: ToolGroup, launch: ToolResult) -> bool:

@@ -183,12 +183,17 @@ def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
 
 
 def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView) -> bool:
-    """Whether the list of everything has no trace of the session: neither its call, nor an item that its stop would stop."""
+    """Whether the list of everything has no trace of the session: neither its call, nor an item that its stop would stop.
+
+    A stop without bindings stops any item: then each item must name another call.
+    """
     items = items_of(probe, listed)
     if items is None:
         return False
-    mine = identity_of(group, view.launched)
     is_named = view.launch_call_id is not None and found_launch(probe, items, view.launch_call_id) is not None
+    if not the_step(group, GroupRole.STOP).bindings:
+        return not is_named and all(launcher_of(probe, item) is not None for item in items)
+    mine = identity_of(group, view.launched)
     return not is_named and all(identity_of(group, item) != mine for item in items)
 
 

@@ -102,13 +102,6 @@ def field_of(result: JsonValue, path: str) -> JsonValue:
     return found
 
 
-def _field(result: JsonValue, path: str) -> JsonValue:
-    """As `field_of`, or None if there is no such field."""
-    with suppress(NoSuchFieldError):
-        return field_of(result, path)
-    return None
-
-
 def found_launch(probe: VerifyProbe, items: Sequence[JsonValue], call_id: str) -> JsonValue:
     """The item that this call launched; None if the provider does not run it."""
     return next((item for item in items if _field(item, probe.launched_by) == call_id), None)
@@ -325,3 +318,10 @@ def host_of(result: ToolResult) -> str | None:
 def _details(result: ToolResult) -> Mapping[str, JsonValue]:
     details = result.error.details if result.error else None
     return details if isinstance(details, dict) else {}
+
+
+def _field(result: JsonValue, path: str) -> JsonValue:
+    """As `field_of`, or None if there is no such field."""
+    with suppress(NoSuchFieldError):
+        return field_of(result, path)
+    return None

@@ -60,8 +60,7 @@ async def open_session(
 ) -> SessionView:
     """Answers when the session is launched (201), or could not be (200, with `state: failed` and `error`). A launch is always stopped."""
     view = await opened(dependencies, group_id, body or OpenSessionBody(), idempotency_key, request.is_disconnected)
-    response.headers["Location"] = f"/groups/{group_id}/sessions/{view.session_id}"
-    response.status_code = HTTPStatus.OK if view.state is SessionState.FAILED else HTTPStatus.CREATED
+    _say_where(response, view)
     return view
 
 
@@ -106,3 +105,8 @@ async def renew_session(group_id: str, session_id: str, dependencies: Injected) 
 async def stop_session(group_id: str, session_id: str, dependencies: Injected) -> SessionView:
     """Answers when the provider has confirmed the stop, or after 30 seconds; the stop then goes on. Repeating it changes nothing."""
     return await stopped(dependencies, group_id, session_id)
+
+
+def _say_where(response: Response, view: SessionView) -> None:
+    response.headers["Location"] = f"/groups/{view.group_id}/sessions/{view.session_id}"
+    response.status_code = HTTPStatus.OK if view.state is SessionState.FAILED else HTTPStatus.CREATED

@@ -145,6 +145,24 @@ def test_what_is_listed_under_its_call_or_its_name_is_not_gone(items: JsonValue,
     assert sessions.is_unlisted(group(), probe, answered({"servers": items}), launched) is unlisted
 
 
+@pytest.mark.parametrize(
+    ("items", "unlisted"),
+    [
+        ([], True),
+        ([{"name": "call-other-123", "up_s": 9}], True),
+        ([{"name": "call-other-123", "up_s": 9}, {"name": "call-mine-1234", "up_s": 9}], False),
+        ([{"name": "call-mine-12", "up_s": 9}, {"up_s": 9}], False),
+    ],
+    ids=["nothing", "others", "its-call", "nobody-s"],
+)
+def test_what_a_stop_without_bindings_would_stop_is_not_gone_unless_it_is_of_others(items: JsonValue, unlisted: bool) -> None:
+    """What a provider says of a launch changes, so that its answer and its item need not be equal."""
+    probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
+    whole = group(steps=[*_STEPS[:2], {"tool_id": "stop", "role": "stop"}])
+    launched = view(launched={"up_s": 0}, launch_call_id="call-mine-1234")
+    assert sessions.is_unlisted(whole, probe, answered({"servers": items}), launched) is unlisted
+
+
 def test_a_provider_may_list_a_launch_a_minute_late() -> None:
     assert sum(sessions.pause_of(looks).total_seconds() for looks in range(sessions.LOOKS - 1)) > 60
 
@@ -204,10 +222,26 @@ def test_pauses_grow_and_operators_are_not_told_all_the_time() -> None:
         ({"launched": False}, False),
         ({"status_code": 429, "sends": 2}, True),
         ({"stopped": True, "sends": 2}, True),
+        ({"status_code": 401, "stopped": False, "outcome": "unknown"}, True),
+        ({"stopped": True, "outcome": "unknown"}, False),
     ],
 )
 def test_a_launch_that_was_refused_launched_nothing(details: dict[str, JsonValue], may: bool) -> None:
     assert sessions.may_have_launched(result(ErrorType.EXECUTION_ERROR, **details)) is may
+
+
+@pytest.mark.parametrize(
+    ("ended", "may"),
+    [
+        (result(ErrorType.PERMISSION_DENIED), False),
+        (result(ErrorType.BUDGET_EXCEEDED, status_code=402, stopped=False, outcome="unknown"), True),
+        (result(ErrorType.SECURITY_ERROR, path="$.key_file", outcome="executed"), True),
+        (result(ErrorType.SECURITY_ERROR, sent=False, outcome="unknown"), False),
+        (answered({"server_id": "s-1"}), False),
+    ],
+)
+def test_what_is_refused_after_the_launch_does_not_take_it_back(ended: ToolResult, may: bool) -> None:
+    assert sessions.may_have_launched(ended) is may
 
 
 def test_a_launch_that_does_not_say_what_the_stop_takes_cannot_be_stopped_by_its_answer() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
@@ -17,10 +17,12 @@ from engine.runtimes.builtin.runcomfy.cloud import Order, Server, marked
 from engine.runtimes.builtin.runcomfy.launch import Arguments, Launch
 from engine.runtimes.builtin.runcomfy.service import RunComfy
 from tests.runcomfy.conftest import Tools, failure_of, tools_of
-from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.core.calls.results import failed
 from toolagent.testing.servers.runcomfy_ledger import Fault, FaultKind
 from toolagent.testing.servers.runcomfy_server import Account, RunComfyServer
 from toolagent.testing.servers.serving import ServerThread
+from toolagent_service.groups.sessions import may_have_launched
 
 REFUSALS: list[tuple[FaultKind, ErrorType]] = [
     ("400", ErrorType.VALIDATION_ERROR),
@@ -205,6 +207,20 @@ async def test_a_key_that_is_withdrawn_meanwhile_ends_the_wait(tools: Tools) -> 
     tools.server.fail(Fault(kind="401", at="status"))
     failure = await failure_of(tools.launch())
     assert (failure.error_type, failure.details["stopped"]) == (ErrorType.PERMISSION_DENIED, True)
+
+
+@pytest.mark.parametrize("kind", ["401", "402", "403"])
+async def test_a_server_of_an_account_that_is_closed_meanwhile_is_one_that_its_session_stops(
+    tools: Tools, monkeypatch: pytest.MonkeyPatch, kind: FaultKind
+) -> None:
+    """A refusal of what comes after the launch is none of the launch."""
+    monkeypatch.setattr("engine.runtimes.builtin.runcomfy.service._STOP_S", 0.2)
+    for at in ("status", "stop"):
+        tools.server.fail(Fault(kind=kind, at=at, times=1_000))
+    failure = await failure_of(tools.launch())
+    error = ToolError(type=failure.error_type, message=failure.message, details={**failure.details, "outcome": failure.outcome})
+    assert len(tools.running()) == 1
+    assert may_have_launched(failed("call-launch", "launch_comfy_env", error, datetime.now(UTC)))
 
 
 async def test_launches_at_once_get_a_server_each_although_answers_are_lost(tools: Tools) -> None:

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 from pydantic import JsonValue
+from temporalio import activity
 from temporalio.client import Client, WorkflowUpdateStage
 
 from tests.workflows.session_paths import REFUSED, Provider, group_of, life_of
@@ -14,6 +15,9 @@ from toolagent.client import names
 from toolagent.client.sessions import Sessions
 from toolagent.contracts.groups import ToolGroup
 from toolagent.contracts.sessions import GroupUse, SessionEnd, SessionState, SessionView
+from toolagent_service import step_names
+from toolagent_service.contracts.steps import CallRequest, Finished
+from workflows.invoke import CANCELLED_BEFORE
 
 _LASTS: dict[str, JsonValue] = {"lasts": True}
 
@@ -50,6 +54,29 @@ async def test_who_stops_a_session_that_still_launches_sees_that_it_was_heard(te
         provider.lists.clear()  # only now it answers
         await live.ended()
     assert (view.state, view.end) == (SessionState.LAUNCHING, SessionEnd.ASKED)
+
+
+class Busy(Provider):
+    """Its host has no slot for the launch, so that one that is cancelled was never sent."""
+
+    @activity.defn(name=step_names.CALL)
+    async def call_tool(self, request: CallRequest) -> Finished:  # noqa: ARG002 - as its base has it
+        self.works.set()
+        try:
+            while True:
+                activity.heartbeat()
+                await asyncio.sleep(0.05)
+        except asyncio.CancelledError:
+            return Finished(error=CANCELLED_BEFORE)
+
+
+async def test_a_session_that_is_ended_before_its_launch_was_sent_says_why_it_ended(temporal: Client) -> None:
+    provider = Busy()
+    async with session(temporal, provider, group_of(), params=_LASTS) as live:
+        await provider.works.wait()
+        await live.handle.execute_update(names.STOP_SESSION)
+        view = (await live.ended()).session
+    assert (view.state, view.end, view.error, of_stop(provider)) == (SessionState.FAILED, SessionEnd.ASKED, CANCELLED_BEFORE, (0, 0))
 
 
 async def test_what_a_session_costs_counts_from_when_its_launch_was_asked_for(temporal: Client) -> None:

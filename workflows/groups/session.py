@@ -174,7 +174,7 @@ class Session(LimitedSession):
             await self._launched_as(result.result, host)
             return True
         if error is not None and not sessions.may_have_launched(result):
-            await self._fail(SessionEnd.LAUNCH_FAILED, error)
+            await self._fail(self.end or SessionEnd.LAUNCH_FAILED, error)
             return True
         if group.verify is not None and host != self.view.host:
             await self._note(host=host)  # it is looked for on that host

@@ -43,7 +43,7 @@ class _Connection(Protocol):
     def fileno(self) -> int: ...
 
 
-_frames = cast("Callable[[_Connection, bool], Iterator[tuple[int, bytes]]]", streams.frames_iter)  # pyright: ignore[reportUnknownMemberType]
+_frames = cast("Callable[[_Connection, bool], Iterator[tuple[int, bytes]]]", streams.frames_iter)  # pyright: ignore[reportUnknownMemberType] - not typed
 
 
 class _Text:

@@ -291,10 +291,10 @@ def _patch() -> None:
             return real_known(self, [], namespace)  # a parser that looks for a few options before the real one
         Found.take(lambda: _argparse(self))
 
-    argparse.ArgumentParser.parse_known_args = known  # type: ignore[assignment]
+    argparse.ArgumentParser.parse_known_args = known  # type: ignore[assignment] - replaced on purpose
     for name in ("print_help", "print_usage", "format_help", "error"):
         setattr(argparse.ArgumentParser, name, lambda self, *_, **__: Found.take(lambda: _argparse(self)))
-    optparse.OptionParser.parse_args = lambda self, *_, **__: Found.take(lambda: _optparse(self))  # type: ignore[assignment]
+    optparse.OptionParser.parse_args = lambda self, *_, **__: Found.take(lambda: _optparse(self))  # type: ignore[assignment] - as above
     for module, patch in (("click", _patch_click), ("typer", _patch_typer), ("docopt", _patch_docopt)):
         if importlib.util.find_spec(module) is not None:
             try:

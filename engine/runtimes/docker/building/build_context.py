@@ -16,8 +16,8 @@ _IGNORED = ".dockerignore"
 _MOST_IGNORED = 64 * 1024
 
 
-_tar = cast("Callable[[str, list[str], tuple[str, str]], BinaryIO]", contexts.tar)  # pyright: ignore[reportUnknownMemberType]
-_paths = cast("Callable[[str, list[str], str], set[str]]", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType]
+_tar = cast("Callable[[str, list[str], tuple[str, str]], BinaryIO]", contexts.tar)  # pyright: ignore[reportUnknownMemberType] - not typed
+_paths = cast("Callable[[str, list[str], str], set[str]]", contexts.exclude_paths)  # pyright: ignore[reportUnknownMemberType] - not typed
 
 
 def build_context(folder: Path, text: str, most: int | None) -> BinaryIO:

@@ -36,6 +36,8 @@ _LOST = frozenset(
     {ErrorType.TIMEOUT, ErrorType.EXECUTION_ERROR, ErrorType.OUTPUT_VALIDATION_ERROR, ErrorType.CANCELLED, ErrorType.UNAVAILABLE}
 )
 """Errors of launches that may have succeeded nevertheless."""
+_ACTED = ("executed", "unknown")
+"""`details.outcome` of launches that may have succeeded, whatever the type of the error."""
 
 
 class NoSuchFieldError(ValueError):
@@ -98,13 +100,6 @@ def field_of(result: JsonValue, path: str) -> JsonValue:
             raise NoSuchFieldError(path)
         found = found[name]
     return found
-
-
-def _field(result: JsonValue, path: str) -> JsonValue:
-    """As `field_of`, or None if there is no such field."""
-    with suppress(NoSuchFieldError):
-        return field_of(result, path)
-    return None
 
 
 def found_launch(probe: VerifyProbe, items: Sequence[JsonValue], call_id: str) -> JsonValue:
@@ -181,12 +176,17 @@ def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
 
 
 def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView) -> bool:
-    """Whether the list of everything has no trace of the session: neither its call, nor an item that its stop would stop."""
+    """Whether the list of everything has no trace of the session: neither its call, nor an item that its stop would stop.
+
+    A stop without bindings stops any item: then each item must name another call.
+    """
     items = items_of(probe, listed)
     if items is None:
         return False
-    mine = identity_of(group, view.launched)
     is_named = view.launch_call_id is not None and found_launch(probe, items, view.launch_call_id) is not None
+    if not the_step(group, GroupRole.STOP).bindings:
+        return not is_named and all(launcher_of(probe, item) is not None for item in items)
+    mine = identity_of(group, view.launched)
     return not is_named and all(identity_of(group, item) != mine for item in items)
 
 
@@ -199,13 +199,17 @@ def may_have_launched(result: ToolResult) -> bool:
     """Whether the failed launch may have launched something.
 
     No, if its details say `stopped: true` or `launched: false`, or if it was refused (401, 402, 429, …). Yes, if the call was sent
-    several times: that answer is to the last request only.
+    several times: that answer is to the last request only. Yes, if its details say `outcome: unknown` or `executed`: then the refusal
+    came after the launch.
     """
     told = _details(result)
-    if result.error is not None and told.get("sends", 1) != 1:
+    if result.error is None:
+        return False
+    if told.get("sends", 1) != 1:
         return True
-    is_refused = told.get("status_code") in _REFUSED or told.get("stopped") is True or told.get("launched") is False
-    return result.error is not None and was_made(result) and not is_refused
+    if told.get("sent") is False or told.get("stopped") is True or told.get("launched") is False:
+        return False
+    return told.get("outcome") in _ACTED or (was_made(result) and told.get("status_code") not in _REFUSED)
 
 
 def can_stop(group: ToolGroup, launch: ToolResult) -> bool:
@@ -314,3 +318,10 @@ def host_of(result: ToolResult) -> str | None:
 def _details(result: ToolResult) -> Mapping[str, JsonValue]:
     details = result.error.details if result.error else None
     return details if isinstance(details, dict) else {}
+
+
+def _field(result: JsonValue, path: str) -> JsonValue:
+    """As `field_of`, or None if there is no such field."""
+    with suppress(NoSuchFieldError):
+        return field_of(result, path)
+    return None

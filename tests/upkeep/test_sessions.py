@@ -94,6 +94,16 @@ async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an
     assert (alert.details["session_id"], "cannot be read" in str(alert.details["reason"])) == ("session-12345678", True)
 
 
+async def test_an_operator_is_told_of_a_session_whose_workflow_ends_again_and_again(database: Database) -> None:
+    table = await _opened(database, "session-12345678", "session-of-others")
+    workflows, events = Workflows(running=(("servers", "session-of-others"),)), EventTable(database)
+    sweep = SessionSweep(table, workflows, events)
+    for alerts in (0, 0, 1, 1, 1, 2):
+        await sweep.run()
+        assert len(told := await events.alerts(timedelta(days=1), 10)) == alerts
+    assert [isinstance(one.details, dict) and one.details["session_id"] for one in told] == ["session-12345678"] * 2
+
+
 async def test_the_versions_that_are_active_are_those_of_a_session(database: Database) -> None:
     registry = tool_registry(database)
     for tool_id, version in (("launch", "1.0.0"), ("launch", "1.1.0"), ("list", "2.0.0"), ("other", "1.0.0")):

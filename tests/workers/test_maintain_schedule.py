@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from datetime import timedelta
 
+import pytest
 import pytest_asyncio
-from temporalio.client import Client, ScheduleDescription, ScheduleHandle
+from temporalio.client import Client, ScheduleActionStartWorkflow, ScheduleDescription, ScheduleHandle
 
 from toolagent.client import names
+from workers.temporal import maintain_schedule
 from workers.temporal.connection import connect
 from workers.temporal.maintain_schedule import KnowHubSchedule, MaintainSchedule, kept_schedule
 
@@ -39,6 +41,15 @@ async def test_many_hosts_write_one_schedule_and_the_last_to_start_decides(clien
     assert await intervals(client) == [timedelta(hours=2)]
     assert not await MaintainSchedule(client, SELDOM).create(), "who has started already changes nothing"
     assert await intervals(client) == [timedelta(hours=2)]
+
+
+async def test_a_later_version_changes_the_time_limit_of_a_run(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    await MaintainSchedule(client, SELDOM).upsert()
+    monkeypatch.setattr(maintain_schedule, "_LIFE", timedelta(minutes=20))
+    await MaintainSchedule(client, SELDOM).upsert()
+    action = (await handle_of(client).describe()).schedule.action
+    assert isinstance(action, ScheduleActionStartWorkflow)
+    assert action.execution_timeout == timedelta(minutes=20)
 
 
 async def test_a_schedule_that_somebody_paused_stays_paused(client: Client) -> None:

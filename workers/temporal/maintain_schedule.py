@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
+from typing import cast
 
 import structlog
 from temporalio.client import (
@@ -79,9 +80,15 @@ class RegularSchedule:
     def _changed(self, found: ScheduleUpdateInput) -> ScheduleUpdate | None:
         """The update, if there is one. A schedule that an operator has paused stays paused."""
         there, wanted = found.description.schedule, self._wanted
-        if there.spec.intervals == wanted.spec.intervals and there.policy == wanted.policy:
+        if _told(there) == _told(wanted):
             return None
         return ScheduleUpdate(replace(wanted, state=there.state))
+
+
+def _told(schedule: Schedule) -> tuple[object, ...]:
+    """What a later version may change. The argument changes with the interval only."""
+    action = cast("ScheduleActionStartWorkflow", schedule.action)
+    return schedule.spec.intervals, schedule.policy, action.workflow, action.task_queue, action.execution_timeout
 
 
 class MaintainSchedule(RegularSchedule):

@@ -12,6 +12,7 @@ from engine.store.sessions import SessionTable
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.sessions import SessionEnd
 from toolagent_service.contracts.sessions import SessionLife
+from toolagent_service.groups.sessions import is_alert
 
 _EVERY_S = 15.0
 
@@ -32,10 +33,14 @@ class SessionSweep:
 
     def __init__(self, sessions: SessionTable, workflows: SessionWorkflows, events: EventTable) -> None:
         self._sessions, self._workflows, self._events = sessions, workflows, events
+        self._continued: dict[str, int] = {}
+        """How often this process has continued each living session."""
 
     async def run(self) -> None:
         """One round. Raises ConnectionError, StoreUnavailableError."""
-        for group_id, session_id in await self._sessions.living_ids():
+        living = await self._sessions.living_ids()
+        self._continued = {session_id: self._continued[session_id] for _, session_id in living if session_id in self._continued}
+        for group_id, session_id in living:
             if not await self._workflows.is_under_way(group_id, session_id):
                 await self._go_on(group_id, session_id)
 
@@ -50,6 +55,10 @@ class SessionSweep:
             return
         request, view = found
         _log.warning("session_without_workflow", group_id=view.group_id, session_id=session_id, then="it is stopped")
+        times = self._continued[session_id] = self._continued.get(session_id, 0) + 1
+        if is_alert(times):
+            reason = f"Its workflow was continued {times} times, and ended each time before the stop. Temporal's UI shows why."
+            await alert(self._events, f"{session_id}:continued-{times}", "", reason, session_id=session_id, group_id=group_id)
         try:
             await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
         except ConnectionError:

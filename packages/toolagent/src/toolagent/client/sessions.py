@@ -27,8 +27,8 @@ Asked: TypeAlias = Callable[[], Awaitable[bool]]
 
 _LOOK = timedelta(seconds=2)
 """How long a worker may take to answer a query about a session. Without a worker, the server would let the query wait."""
-_ASKED, _DRAINS_S = 40, 0.1
-"""How often a session is asked while its workflow continues as a new run, and the pause between, in seconds."""
+_DRAINS_S = (0.1,) * 40 + (1.0,) * 56
+"""Pauses before a session is asked again while its workflow continues as a new run, in seconds: it waits for calls that run."""
 _RENEWED_S = 1.0
 """The shortest pause between renewals of a lease."""
 
@@ -127,15 +127,15 @@ class Sessions:
 
 async def _answer(ask: Callable[[], Awaitable[T]]) -> T:
     """The answer of the session. While its workflow continues as a new run, it is asked again."""
-    for _ in range(_ASKED):
+    for pause_s in _DRAINS_S:
         try:
             with reached(SessionUnreachableError):
                 return await ask()
         except WorkflowUpdateFailedError as error:
             if not (isinstance(error.cause, ApplicationError) and error.cause.type == names.SESSION_DRAINS):
                 raise _refused(error) from error
-        await asyncio.sleep(_DRAINS_S)
-    raise SessionUnreachableError("The session has not gone on in a new run.")
+        await asyncio.sleep(pause_s)
+    raise SessionUnreachableError("A call of the session runs that it waits for, before it goes on in a new run. Ask again.")
 
 
 def _refused(error: WorkflowUpdateFailedError) -> SessionRefusedError:

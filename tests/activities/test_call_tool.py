@@ -333,8 +333,9 @@ async def test_a_large_answer_is_a_reference(run: Run, tool: Tool) -> None:
 
 @pytest.mark.parametrize(("repeatable", "kind"), [(True, ErrorType.UNAVAILABLE), (False, ErrorType.EXECUTION_ERROR)])
 async def test_an_answer_that_cannot_be_kept_says_that_the_tool_has_run(
-    run: Run, tool: Tool, tmp_path: Path, repeatable: bool, kind: ErrorType
+    run: Run, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeatable: bool, kind: ErrorType
 ) -> None:
+    monkeypatch.setattr(exchange, "STORE_PAUSES_S", (0.0, 0.0))
     tool.answer = LARGE
     (tmp_path / "content").write_bytes(b"a file where the folder of the store should be")
     expected = (kind, {"cause": "store_unavailable", "outcome": "executed"})

@@ -121,10 +121,9 @@ async def test_a_server_that_is_away_or_refuses_is_asked_again(server: ImServer,
                 assert await alice.replies(1) == ["w1: one"]
             address = server.im_url
             server.stop()
-            with ImServer(int(address.rpartition(":")[2])) as another:
-                async with person(another) as alice:
-                    await alice.send("two", "w1", message_id="2")
-                    assert await alice.replies(1) == ["w1: two"]
+            async with ImServer(int(address.rpartition(":")[2])) as another, person(another) as alice:
+                await alice.send("two", "w1", message_id="2")
+                assert await alice.replies(1) == ["w1: two"]
     reasons = [line["reason"] for line in logs if line["event"] == "im_not_connected"]
     assert "503" in reasons[0]
     assert any("IM_TOKEN" in reason for reason in reasons)
@@ -139,9 +138,8 @@ async def test_what_a_window_has_given_up_is_not_sent(server: ImServer, chats: C
         server.stop()
         for number in range(102):
             await client.say("w1", str(number), str(number))
-        with ImServer(int(address.rpartition(":")[2])) as another:
-            async with person(another) as alice:
-                assert (await alice.next(ImType.NOTICE)).content == "2"
+        async with ImServer(int(address.rpartition(":")[2])) as another, person(another) as alice:
+            assert (await alice.next(ImType.NOTICE)).content == "2"
 
 
 async def test_the_token_opens_the_door(tmp_path: Path, chats: Chats) -> None:

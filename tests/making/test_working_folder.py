@@ -1,4 +1,4 @@
-"""A working folder of links and copies: what writes beside its code does so in the home of its tool."""
+"""A working folder of copies and links: what writes beside its code does so in the home of its tool."""
 
 import runpy
 import subprocess
@@ -47,6 +47,32 @@ def test_code_is_that_of_the_version_that_runs_and_what_the_app_made_stays(tmp_p
     assert {path.name: path.read_text() for path in work.iterdir()} == {
         "changed.py": "2", "spoilt.py": "1", "own.py": "by the app", "page.html": "2",
     }  # fmt: skip
+
+
+def test_what_an_app_opens_is_in_its_folder_and_only_large_files_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    repository = written(
+        tmp_path / "version", {"theme.css": "1", "run.sh": "1", "set.ini": "1", "gone.txt": "1", "large.bin": "1" * (2 << 20)}
+    )
+    (repository / "run.sh").chmod(0o555)
+    laid_out = runpy.run_path(str(WORKING_FOLDER))["laid_out"]
+    work = Path(laid_out(str(repository)))
+    outside = [path.name for path in work.iterdir() if not path.resolve().is_relative_to(work)]
+    assert (outside, (work / "run.sh").stat().st_mode & 0o777) == (["large.bin"], 0o755)
+    written(work, {"set.ini": "by the app"})
+    (work / "theme.css").unlink()
+    (work / "theme.css").symlink_to(repository / "theme.css")  # as versions did that were built before
+    # The next version.
+    written(repository, {"theme.css": "2", "set.ini": "2", "large.bin": "2"})
+    (repository / "gone.txt").unlink()
+    laid_out(str(repository))
+    assert not any(path.is_symlink() for path in work.iterdir())
+    assert {path.name: path.read_text() for path in work.iterdir()} == {
+        "theme.css": "2",
+        "run.sh": "1",
+        "set.ini": "by the app",
+        "large.bin": "2",
+    }
 
 
 def test_an_older_version_finds_its_folder_as_it_was_and_a_newer_one_what_was_written_there(

@@ -162,6 +162,18 @@ def test_a_server_whose_queue_is_full_may_still_connect_to_its_proxy(tmp_path: P
     proxy.close()
 
 
+def test_who_waits_for_a_server_when_it_ends_is_told(tmp_path: Path) -> None:
+    ways = Ways(tmp_path / "door.sock", backlog=1)
+    clients = [ways.client() for _ in range(9)]
+    ways.settle()
+    ways.forwarder.finish()
+    for client in clients:
+        client.settimeout(0)
+        with suppress(ConnectionResetError):
+            assert client.recv(1) == b""
+    ways.close()
+
+
 def test_a_server_that_takes_nobody_for_long_is_asked_seldom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     monkeypatch.setattr(inside, "time", SimpleNamespace(monotonic=lambda: now))

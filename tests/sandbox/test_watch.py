@@ -137,7 +137,7 @@ def test_of_a_link_only_the_link_goes(tmp_path: Path) -> None:
     assert (tmp_path / "kept").stat().st_mode & 0o777 == 0o755
 
 
-@pytest.mark.parametrize("depth", [1, 20, 3000])
+@pytest.mark.parametrize("depth", [1, 20, 2100])
 def test_what_was_left_goes_however_deep_and_closed_it_is(tmp_path: Path, depth: int) -> None:
     top = tmp_path / "top"
     top.mkdir()

@@ -1,8 +1,8 @@
-"""Makes a working folder that an app may write to: the repository's folders, with a link to each file. Written by Tool Agent.
+"""Makes a working folder that an app may write to: copies of the repository's files, links to large ones. Written by Tool Agent.
 
 The folder stays in the tool's home over restarts: the app's own files stay, and the repository's files are those of the running version.
-The repository's databases and logs are copied once, because the app writes to them. Modules are copied too, so that an app that writes
-beside its modules is not led to a read-only folder.
+A file that the app has changed is its own, except for modules. The repository's databases and logs are copied once, because the app
+writes to them. Small files are copied because many apps refuse a file that a link leads out of their folder to.
 """
 
 import filecmp
@@ -11,10 +11,12 @@ import shutil
 
 _WRITTEN = (".db", ".sqlite", ".sqlite3", ".db3", ".log")
 _CODE = ".py"
+_LARGE = 1 << 20
+"""Bytes above which a file is linked, not copied: data, of which each tool would have a copy."""
 _BEFORE = "work"
 """The folder of versions that were built earlier. They run any file there as the app's own, so no module is copied there."""
 _OURS = 1
-"""The modification time, in seconds, of modules that were copied here. The app's own files have others."""
+"""The modification time, in seconds, of what was copied here. The app's own files have others."""
 
 
 def laid_out(repository, name=None):
@@ -30,7 +32,7 @@ def laid_out(repository, name=None):
         target = os.path.join(home, os.path.relpath(place, repository))
         os.makedirs(target, exist_ok=True)
         for name in files:
-            _link(os.path.join(place, name), os.path.join(target, name))
+            _place(os.path.join(place, name), os.path.join(target, name))
     _forget_others(home, repository)
     return home
 
@@ -48,21 +50,35 @@ def _bring_along(before, repository, home):
             os.symlink(os.path.relpath(path, home), target)
 
 
-def _link(source, target):
+def _place(source, target):
     ending = os.path.splitext(source)[1].lower()
+    if not os.path.isfile(source):
+        return  # a link that leads nowhere
     if ending in _WRITTEN:
         if not os.path.exists(target):
             shutil.copyfile(source, target)
-        return
-    if ending == _CODE:
+    elif ending == _CODE:
         _copy(source, target)
+    elif not _is_of_the_app(target):
+        (_link if os.path.getsize(source) > _LARGE else _copy)(source, target)
+
+
+def _is_of_the_app(path):
+    if os.path.islink(path):
+        # A relative link leads to a file that the app wrote in an older version, an absolute one to the repository of that version.
+        return not os.path.isabs(os.readlink(path)) and os.path.exists(path)
+    return os.path.exists(path) and not _is_ours(path)
+
+
+def _is_ours(path):
+    return not os.path.islink(path) and os.stat(path).st_mtime == _OURS
+
+
+def _link(source, target):
+    if os.path.islink(target) and os.readlink(target) == source:
         return
-    if os.path.islink(target):
-        if os.readlink(target) == source or (not os.path.isabs(os.readlink(target)) and os.path.exists(target)):
-            return  # a relative link leads to a file that the app wrote in an older version
+    if os.path.lexists(target):
         os.unlink(target)
-    elif os.path.lexists(target):
-        return  # the app has its own file
     os.symlink(source, target)
 
 
@@ -72,15 +88,16 @@ def _copy(source, target):
     if os.path.lexists(target):
         os.unlink(target)
     shutil.copyfile(source, target)
+    os.chmod(target, os.stat(source).st_mode & 0o777 | 0o200)
     os.utime(target, (_OURS, _OURS))
 
 
 def _forget_others(home, repository):
-    """Removes links and modules of files that only an older version had."""
+    """Removes copies of files that only an older version had, and links to them."""
     for place, _, files in os.walk(home):
         for name in files:
             path = os.path.join(place, name)
-            is_left = name.endswith(_CODE) and not os.path.islink(path) and os.stat(path).st_mtime == _OURS
-            source = os.path.join(repository, os.path.relpath(path, home)) if is_left else path
-            if (is_left or os.path.islink(path)) and not os.path.exists(source):
+            is_copy = _is_ours(path)
+            source = os.path.join(repository, os.path.relpath(path, home)) if is_copy else path
+            if (is_copy or os.path.islink(path)) and not os.path.exists(source):
                 os.unlink(path)

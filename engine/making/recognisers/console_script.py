@@ -18,7 +18,21 @@ _MOST_NAMED = 50
 _MOST_READ = 2_000
 _LONGEST = 200
 _SETUP = ("setup.cfg", "setup.py")
-_OF_OTHERS = ("package.json", "Cargo.toml", "go.mod", "CMakeLists.txt", "pom.xml", "build.gradle", "build.gradle.kts")
+_OF_OTHERS = (
+    "package.json",
+    "Cargo.toml",
+    "go.mod",
+    "CMakeLists.txt",
+    "pom.xml",
+    "build.gradle",
+    "build.gradle.kts",
+    "build.sbt",
+    "composer.json",
+    "Gemfile",
+    "mix.exs",
+    "Package.swift",
+    "pubspec.yaml",
+)
 """Files of projects in other languages, where Python scripts are only helpers."""
 _SAYS = re.compile(r"[\"']\s*([A-Za-z0-9][\w.-]*)\s*=\s*([\w.]+\s*:\s*[\w.]++)[^\"']*[\"']")
 _GROUP = re.compile(r"console_scripts[^\]]*")

@@ -123,7 +123,7 @@ class Forwarder:
         return bool(events)
 
     def finish(self) -> None:
-        """Accept no more connections, and forward the bytes that are under way."""
+        """Accept no more connections, forward the bytes that are under way, and close all."""
         for fd, listener in self._listening.items():
             if not listener.is_paused:
                 self._poll.unregister(fd)
@@ -133,7 +133,9 @@ class Forwarder:
         while self._sides and time.monotonic() < until:
             has_more = any(side.pending for side in self._sides.values())
             if not self.step(_AGAIN_S if has_more else 0) and not has_more:
-                return
+                break
+        for side in [*self._sides.values()]:
+            self._drop(side)
 
     def _accept(self, listener: Listener) -> None:
         try:

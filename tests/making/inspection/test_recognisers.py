@@ -166,7 +166,7 @@ def test_scripts_with_a_parser_are_programs_where_nothing_installs_any(tmp_path:
     scripts = [one for one in found(tmp_path / "loose", files) if one.kind is FindingKind.CONSOLE_SCRIPT]
     assert [one.details["scripts"] for one in scripts] == [{"b": "b.py", "c": "c.py"}, {"a": "a.py"}]
     assert all(one.details["are_files"] is True for one in scripts)
-    for name in ("pyproject.toml", "Cargo.toml", "go.mod", "build.gradle.kts"):
+    for name in ("pyproject.toml", "Cargo.toml", "go.mod", "build.gradle.kts", "composer.json", "Gemfile"):
         project = found(tmp_path / name, {**files, name: "[project]\nname = 'x'\n"})
         assert not [one for one in project if one.kind is FindingKind.CONSOLE_SCRIPT]
 

@@ -122,7 +122,8 @@ class ToolFilesImport:
             script = tool.script
             content = await self._archives.content_of(script.folder, tool.file.tool_id, script.given) if script else None
         except NotPackedError as error:
-            loaded.found.refuse(tool, ("handler", "scriptPath"), f"The folder of the script cannot be kept: {error}")
+            cause = "files" if handler.files else "scriptPath"
+            loaded.found.refuse(tool, ("handler", cause), f"The folder of the script cannot be kept: {error}")
             return
         if content is None:
             loaded.found.refuse(tool, ("handler", "scriptPath"), "The folder of the script is gone.")

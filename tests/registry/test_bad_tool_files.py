@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
+from engine.registry.archives import MAX_BYTES
 from engine.registry.formats import tool_json
 from engine.store.database import Database
 from tests.registry.tool_files import METHOD, SCRIPT, ToolFiles, tool_file
@@ -141,6 +142,27 @@ DEEP = "/".join(["**", "*"] * 5)
 NO_PATTERNS = ["no.py", "*.txt", "/etc/passwd", "~/x", "../x.py", "lib/../../x.py", "a\\b", "", "x" * 1025, "**x", ".", "./.", DEEP]
 
 
+@pytest.mark.parametrize(
+    ("patterns", "field"),
+    [
+        *(
+            (["x.py", pattern], "$.handler.files[1]")
+            for pattern in ("/x", "~/x", "../x.py", "a/../x", "a\\b", "a\nb", "", ".", "./.", "x" * 1025)
+        ),
+        ([], "$.handler.files"),
+        (["x"] * 21, "$.handler.files"),
+    ],
+)
+def test_a_pattern_that_can_mean_no_file_is_a_fault_wherever_the_file_is_read(patterns: list[JsonValue], field: str) -> None:
+    (fault,) = tool_json.read(json.dumps(but(handler={**SCRIPT, "files": patterns}))).faults
+    assert fault.path == field
+
+
+def test_twenty_patterns_of_1024_characters_are_taken() -> None:
+    patterns: list[JsonValue] = ["x" * 1024] * 20
+    assert tool_json.read(json.dumps(but(handler={**SCRIPT, "files": patterns}))).faults == ()
+
+
 @pytest.mark.parametrize("pattern", NO_PATTERNS)
 async def test_a_pattern_that_names_nothing_or_leads_out_of_the_folder_is_refused(files: ToolFiles, pattern: str) -> None:
     files.write_script("main.py")
@@ -156,6 +178,14 @@ async def test_a_pattern_that_means_a_link_out_of_the_folder_is_refused(files: T
     (files.folder / "a" / "data.txt").symlink_to(tmp_path / "secret")
     files.write("a/bad", but(handler={**SCRIPT, "files": ["*.txt"]}))
     assert await files.faults() == {("a/bad.tool.json", "$.handler.files[0]")}
+
+
+@pytest.mark.parametrize(("named", "field"), [({"files": ["large"]}, "$.handler.files"), ({}, "$.handler.scriptPath")])
+async def test_more_than_is_kept_is_a_fault_of_what_names_it(files: ToolFiles, named: dict[str, JsonValue], field: str) -> None:
+    os.truncate(files.write_script("a/large"), MAX_BYTES)
+    files.write_script("a/main.py")
+    files.write("a/bad", but(handler={**SCRIPT, **named}))
+    assert await files.faults() == {("a/bad.tool.json", field)}
 
 
 async def test_a_pattern_that_means_the_script_of_another_tool_is_refused(files: ToolFiles) -> None:

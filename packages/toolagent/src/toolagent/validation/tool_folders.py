@@ -32,7 +32,7 @@ YAML_FORM = (
 )
 
 MOST_PARTS = 8
-_MOST_LOOKED = 15_000
+MOST_MET = 15_000
 _MOST_FORMS = 200
 _YAML_KEY = re.compile(r"^(\w+)\s*:", re.MULTILINE)
 """A key at the top level of a document."""
@@ -151,28 +151,39 @@ def _matched(folder: Path, pattern: str, index: int) -> tuple[str, ...]:
     if not parts or ".." in parts or pattern.startswith("/") or len(parts) > MOST_PARTS:
         raise NoScriptError(f"{pattern!r} is no pattern of files below {str(folder)!r}, of at most {MOST_PARTS} names.", field)
     found: list[str] = []
-    looked = 0
+    met = 0
     waiting = [(folder, _onward(parts, {0}))]
     while waiting:
         place, steps = waiting.pop()
         for entry in _entries(place, field):
-            looked += 1
-            if looked > _MOST_LOOKED:
-                raise NoScriptError(f"{pattern!r} leads to more than {_MOST_LOOKED:,} files and folders.", field)
             reached = _reached(parts, steps, entry.name)
+            met += bool(reached)
+            if met > MOST_MET:
+                raise NoScriptError(f"{pattern!r} leads to more than {MOST_MET:,} files and folders. Name fewer.", field)
             if reached and entry.is_dir(follow_symlinks=False):
                 waiting.append((Path(entry.path), reached))
-            elif len(parts) in reached and entry.is_file() and not entry.name.endswith(SUFFIX):
-                found.append(_inside(folder, Path(entry.path), field))
+            elif len(parts) in reached and not entry.name.endswith(SUFFIX) and _is_file(folder, entry, field):
+                found.append(Path(entry.path).relative_to(folder).as_posix())
     if not found:
-        raise NoScriptError(f"{pattern!r} names no file in {str(folder)!r}.", field)
+        raise NoScriptError(f"{pattern!r} names no file in {str(folder)!r}. Correct the pattern, or leave it out.", field)
     return tuple(sorted(found))
 
 
-def _inside(folder: Path, path: Path, field: tuple[str | int, ...]) -> str:
-    if not real(path).is_relative_to(folder):
-        raise NoScriptError(f"{path.name!r} leads out of {str(folder)!r} by a link. Put a copy there.", field)
-    return path.relative_to(folder).as_posix()
+def _is_file(folder: Path, entry: os.DirEntry[str], field: tuple[str | int, ...]) -> bool:
+    """Raises NoScriptError for a link that does not lead to something else in the folder."""
+    if not entry.is_symlink():
+        return entry.is_file(follow_symlinks=False)
+    try:
+        target = Path(entry.path).resolve(strict=True)
+    except (OSError, RuntimeError) as error:  # a RuntimeError for a circle of links
+        raise NoScriptError(
+            f"{entry.name!r} is a link that leads nowhere, or in a circle. Remove it, or put a file there.", field
+        ) from error
+    if not target.is_relative_to(folder):
+        raise NoScriptError(f"{entry.name!r} leads out of {str(folder)!r} by a link. Put a copy there.", field)
+    if target.is_dir():
+        raise NoScriptError(f"{entry.name!r} is a link to a folder. Put the folder itself there.", field)
+    return target.is_file()
 
 
 def _entries(folder: Path, field: tuple[str | int, ...]) -> list[os.DirEntry[str]]:

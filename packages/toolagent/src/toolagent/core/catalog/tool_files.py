@@ -217,6 +217,8 @@ def _has_fault(part: JsonValue, message: str, rules: Rules) -> bool:
 def _of_script(handler: ExternalScript) -> Iterator[Found]:
     if reason := unsafe_script_path(handler.script_path):
         yield ("handler", "scriptPath"), reason
+    if "files" in handler.model_fields_set and not handler.files:
+        yield ("handler", "files"), "A pattern is expected here. Leave `files` out to give the script its whole folder."
     reason = "A pattern of files in the script's folder is expected here: `helper.py`, `lib/*.py`, `data/**`; without `..`."
     yield from _each(
         ("handler", "files"),

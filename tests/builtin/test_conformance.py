@@ -1,8 +1,12 @@
 """Every built-in tool keeps the contract, and the check can see one that does not."""
 
+from importlib import import_module
+from pkgutil import walk_packages
+
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes import builtin
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import ToolContext
@@ -22,6 +26,11 @@ SCHEMA: dict[str, JsonValue] = {
 @pytest.mark.parametrize("tool_id", TOOLS)
 async def test_a_built_in_tool_conforms(tool_id: str) -> None:
     assert await check_tool(tool_id, TOOLS[tool_id]) == ()
+
+
+def test_each_file_of_a_tool_has_its_line_in_the_list() -> None:
+    found = [import_module(module.name) for module in walk_packages(builtin.__path__, "engine.runtimes.builtin.")]
+    assert {module.__name__ for module in found if hasattr(module, "tool")} == {make.__module__ for make in getattr(builtin, "_TOOLS")}  # noqa: B009 - the list itself
 
 
 class Careless:

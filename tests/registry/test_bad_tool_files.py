@@ -153,13 +153,14 @@ NO_PATTERNS = ["no.py", "*.txt", "/etc/passwd", "~/x", "../x.py", "lib/../../x.p
         (["x"] * 21, "$.handler.files"),
     ],
 )
-def test_a_pattern_that_can_mean_no_file_is_a_fault_wherever_the_file_is_read(patterns: list[str], field: str) -> None:
-    (fault,) = tool_json.read(json.dumps(but(handler={**SCRIPT, "files": [*patterns]}))).faults
+def test_a_pattern_that_can_mean_no_file_is_a_fault_wherever_the_file_is_read(patterns: list[JsonValue], field: str) -> None:
+    (fault,) = tool_json.read(json.dumps(but(handler={**SCRIPT, "files": patterns}))).faults
     assert fault.path == field
 
 
 def test_twenty_patterns_of_1024_characters_are_taken() -> None:
-    assert tool_json.read(json.dumps(but(handler={**SCRIPT, "files": ["x" * 1024] * 20}))).faults == ()
+    patterns: list[JsonValue] = ["x" * 1024] * 20
+    assert tool_json.read(json.dumps(but(handler={**SCRIPT, "files": patterns}))).faults == ()
 
 
 @pytest.mark.parametrize("pattern", NO_PATTERNS)

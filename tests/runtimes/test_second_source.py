@@ -14,7 +14,7 @@ _PYTEST = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o",
 LINES = {
     "packages/toolagent/src/toolagent/contracts/sources/__init__.py": (
         ("\n__all__ =", "from tests.runtimes.second_source.source import TemplateSource\n\n__all__ ="),
-        ("    | McpSource,\n", "    | McpSource\n    | TemplateSource,\n"),
+        (",\n    Field(discriminator", "\n    | TemplateSource,\n    Field(discriminator"),
     ),
     "engine/runtimes/__init__.py": (
         ("\n__all__ =", "from tests.runtimes.second_source.runtime import TemplateRuntime\n\n__all__ ="),

@@ -13,6 +13,8 @@ from toolagent.contracts.manifest import SecurityContext
 from toolagent.contracts.sandbox import SandboxLimits
 from toolagent.contracts.sources import ScriptLanguage
 
+_FRAME = " \t╭╮╰╯─│┌┐└┘━┃"
+
 
 def boxed(executor: Executor, name: str, folder: Path, limits: SandboxLimits, mounts: Sequence[Mount], variables: Mapping[str, str]) -> Box:
     """A box with the part of the limits that this host's policy grants. Raises ScriptFailure (`UnavailableError`)."""
@@ -43,8 +45,9 @@ def last_line(done: Execution) -> str:
 
 
 def last_line_of(text: str) -> str:
-    """The last line that is not blank; empty if there is none. A progress bar ends its lines with `\\r`."""
-    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+    """The last line that says something; empty if there is none. A progress bar ends its lines with `\\r`, typer frames its errors."""
+    lines = (line.strip(_FRAME) for line in reversed(text.splitlines()))
+    return next((line for line in lines if line), "")
 
 
 def left_in(path: Path, most: int) -> bytes:

@@ -60,6 +60,9 @@ class Provider:
             return failed("call-listed01", call.tool_id, self.answer, _LONG_AGO)
         return succeeded("call-listed01", call.tool_id, self.answer, _LONG_AGO, execution_time=0.0, metadata={})
 
+    async def under_way(self) -> tuple[tuple[str, str], ...]:
+        return ()
+
     async def is_under_way(self, group_id: str, session_id: str) -> bool:
         return any((life.request.group.group_id, life.request.session_id) == (group_id, session_id) for life in self.lives)
 

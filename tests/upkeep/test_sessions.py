@@ -30,15 +30,21 @@ async def _nothing() -> None: ...
 
 @dataclass
 class Workflows:
-    """`running` are under way. `meanwhile` happens before that is said, `refused` cannot be begun."""
+    """`running` are under way, and `listed` as such. `meanwhile` happens before that is said, `refused` cannot be begun."""
 
     meanwhile: Callable[[], Awaitable[None]] = _nothing
     refused: str = ""
     running: tuple[tuple[str, str], ...] = ()
+    listed: tuple[tuple[str, str], ...] = ()
+    asked: list[str] = field(default_factory=list[str])
     lives: list[SessionLife] = field(default_factory=list[SessionLife])
+
+    async def under_way(self) -> tuple[tuple[str, str], ...]:
+        return self.listed
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool:
         await self.meanwhile()
+        self.asked.append(session_id)
         return (group_id, session_id) in self.running
 
     async def go_on(self, life: SessionLife) -> None:
@@ -79,6 +85,16 @@ async def test_a_session_that_cannot_be_begun_keeps_no_other_from_its_stop(datab
     workflows = Workflows(refused="session-of-a-sort", running=(("servers", "session-that-runs"),))
     await SessionSweep(table, workflows, EventTable(database)).run()
     assert [life.request.session_id for life in workflows.lives] == ["session-of-others"]
+
+
+async def test_what_is_listed_as_under_way_is_only_asked_for_in_the_first_round(database: Database) -> None:
+    """In one round of twenty the list is not trusted: it may be wrong."""
+    table = await _opened(database, "session-12345678", "session-of-others")
+    workflows = Workflows(listed=(("servers", "session-of-others"),))
+    sweep = SessionSweep(table, workflows, EventTable(database))
+    for _ in range(21):
+        await sweep.run()
+    assert [workflows.asked.count(session_id) for session_id in ("session-12345678", "session-of-others")] == [21, 2]
 
 
 async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an_operator_is_told(database: Database) -> None:

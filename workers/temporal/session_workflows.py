@@ -14,12 +14,23 @@ from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent_service.contracts.sessions import SessionLife
 
+_PARTS = 3
+"""See `names.session_workflow`."""
+
 
 class SessionWorkflows:
     """See `engine.upkeep.sessions.sweep.SessionWorkflows`."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
+
+    async def under_way(self) -> frozenset[tuple[str, str]]:
+        query = f"WorkflowType = '{names.TOOL_GROUP}' AND ExecutionStatus = 'Running'"
+        try:
+            found = [one.id.split("/") async for one in self._client.list_workflows(query)]
+        except RPCError:
+            return frozenset()
+        return frozenset((parts[1], parts[2]) for parts in found if len(parts) == _PARTS)
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool:
         with _reached():

@@ -1,5 +1,6 @@
 """Continues sessions of groups whose workflow was ended from outside, so that they stop."""
 
+from collections.abc import Collection
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
@@ -15,12 +16,18 @@ from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.sessions import is_alert
 
 _EVERY_S = 15.0
+_ASK_EACH = 20
+"""Of so many rounds, one trusts no list. The first one is such."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class SessionWorkflows(Protocol):
     """Every method raises ConnectionError if Temporal does not answer."""
+
+    async def under_way(self) -> Collection[tuple[str, str]]:
+        """Group and session ids that Temporal lists as under way; empty if there is no list. It may be some seconds old."""
+        ...
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool: ...
     async def go_on(self, life: SessionLife) -> None:
@@ -35,13 +42,17 @@ class SessionSweep:
         self._sessions, self._workflows, self._events = sessions, workflows, events
         self._continued: dict[str, int] = {}
         """How often this process has continued each living session."""
+        self._rounds = 0
 
     async def run(self) -> None:
         """One round. Raises ConnectionError, StoreUnavailableError."""
         living = await self._sessions.living_ids()
         self._continued = {session_id: self._continued[session_id] for _, session_id in living if session_id in self._continued}
+        # One request instead of one for each session. A list that stays wrong must not leave anything running.
+        listed = await self._workflows.under_way() if self._rounds % _ASK_EACH and len(living) > 1 else ()
+        self._rounds += 1
         for group_id, session_id in living:
-            if not await self._workflows.is_under_way(group_id, session_id):
+            if (group_id, session_id) not in listed and not await self._workflows.is_under_way(group_id, session_id):
                 await self._go_on(group_id, session_id)
 
     async def _go_on(self, group_id: str, session_id: str) -> None:

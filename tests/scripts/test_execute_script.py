@@ -82,12 +82,12 @@ async def test_a_path_that_is_refused_stands_in_the_details_as_it_was_given(scri
 
 
 async def test_without_a_time_of_its_own_a_call_has_the_policys(tmp_path: Path, root: Path) -> None:
-    policy = SandboxPolicy(defaults=POLICY.defaults.model_copy(update={"wall_s": 2.0}))
+    policy = SandboxPolicy(defaults=POLICY.defaults.model_copy(update={"wall_s": 1.0}))
     async with script_service(tmp_path / "brief", root, tmp_path / "brief" / "environments", policy=policy) as scripts:
-        scripts.write("x.py", "import time\ntime.sleep(4)\nprint('{}')")
+        scripts.write("x.py", "import time\ntime.sleep(2)\nprint('{}')")
         failed = await executed(scripts, {"scriptPath": "x.py"})
         assert isinstance(failed["error"], dict)
-        assert (failed["error"]["type"], failed["error"].get("details")) == ("TimeoutError", '{"timeout_s": 2.0, "cause": "time"}')
+        assert (failed["error"]["type"], failed["error"].get("details")) == ("TimeoutError", '{"timeout_s": 1.0, "cause": "time"}')
         assert (await executed(scripts, {"scriptPath": "x.py", "timeoutMs": 50_000}))["success"] is True
 
 

@@ -8,7 +8,6 @@ import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import timedelta
-from typing import cast
 
 import structlog
 import uvicorn
@@ -21,7 +20,6 @@ from engine.store.mcp_sessions import McpSessionTable
 from engine.upkeep.rounds import repeated
 from toolagent.core.failures import StoreUnavailableError
 from workers.failures import CannotRun
-from workers.front.joined_writes import JoinedWrites
 from workers.grace import Grace
 from workers.ports import listen
 from workers.settings.front import FrontSettings
@@ -163,9 +161,6 @@ class BoundedHead(HttpToolsProtocol):
 
     _is_in_head = True
     _head_bytes = 0
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport)))
 
     def on_message_begin(self) -> None:
         self._is_in_head, self._head_bytes = True, 0

@@ -152,15 +152,18 @@ def test_what_is_listed_under_its_call_or_its_name_is_not_gone(items: JsonValue,
         ([{"name": "call-other-123", "up_s": 9}], True),
         ([{"name": "call-other-123", "up_s": 9}, {"name": "call-mine-1234", "up_s": 9}], False),
         ([{"name": "call-mine-12", "up_s": 9}, {"up_s": 9}], False),
+        ([{"name": sessions.call_id_in("session-12345678", "launch 1"), "up_s": 9}], False),
+        ([{"name": "call-other-123", "up_s": 0}], False),
     ],
-    ids=["nothing", "others", "its-call", "nobody-s"],
+    ids=["nothing", "others", "its-call", "nobody-s", "its-earlier-launch", "what-it-launched"],
 )
 def test_what_a_stop_without_bindings_would_stop_is_not_gone_unless_it_is_of_others(items: JsonValue, unlisted: bool) -> None:
     """What a provider says of a launch changes, so that its answer and its item need not be equal."""
     probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
     whole = group(steps=[*_STEPS[:2], {"tool_id": "stop", "role": "stop"}])
-    launched = view(launched={"up_s": 0}, launch_call_id="call-mine-1234")
-    assert sessions.is_unlisted(whole, probe, answered({"servers": items}), launched) is unlisted
+    launched = {"name": "call-other-123", "up_s": 0}
+    ready = view(launched=launched, launch_call_id="call-mine-1234", session_id="session-12345678")
+    assert sessions.is_unlisted(whole, probe, answered({"servers": items}), ready) is unlisted
 
 
 def test_a_provider_may_list_a_launch_a_minute_late() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
+import structlog
 from temporalio.client import Client, WorkflowExecutionStatus
 from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
@@ -17,6 +18,11 @@ from toolagent_service.contracts.sessions import SessionLife
 _PARTS = 3
 """See `names.session_workflow`."""
 
+_MOST = 10_000
+"""Sessions beyond these are asked for one by one."""
+
+_log = structlog.stdlib.get_logger(__name__)
+
 
 class SessionWorkflows:
     """See `engine.upkeep.sessions.sweep.SessionWorkflows`."""
@@ -27,10 +33,11 @@ class SessionWorkflows:
     async def under_way(self) -> frozenset[tuple[str, str]]:
         query = f"WorkflowType = '{names.TOOL_GROUP}' AND ExecutionStatus = 'Running'"
         try:
-            found = [one.id.split("/") async for one in self._client.list_workflows(query)]
-        except RPCError:
+            found = [one.id.split("/") async for one in self._client.list_workflows(query, limit=_MOST)]
+        except RPCError as error:
+            _log.info("sessions_not_listed", reason=str(error), then="each is asked for")
             return frozenset()
-        return frozenset((parts[1], parts[2]) for parts in found if len(parts) == _PARTS)
+        return frozenset((parts[1], parts[2]) for parts in found if len(parts) == _PARTS and parts[0] == "group")
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool:
         with _reached():

@@ -13,6 +13,9 @@ from workflows import options
 from workflows.cancelling import surely
 from workflows.invoke import invoke
 
+_STRICTLY = "unlisted-if-all-are-of-others"
+"""Before this patch, a list confirmed a stop without bindings if it had only unnamed items that were not what the session launched."""
+
 
 async def look(request: OpenSession, view: SessionView, probe: VerifyProbe, call_id: str, number: int) -> ToolResult:
     """Look for a launch whose answer was lost."""
@@ -28,7 +31,9 @@ async def is_unlisted(request: OpenSession, view: SessionView) -> bool:
     if probe is None or probe.asks is not None or call_id is None:
         return False
     listed = await _look(request, view, probe, call_id, f"gone {view.stop_attempts}")
-    return sessions.is_unlisted(request.group, probe, listed, view)
+    if not sessions.is_unlisted(request.group, probe, listed, view, strictly=False):
+        return False
+    return sessions.is_unlisted(request.group, probe, listed, view) or not workflow.patched(_STRICTLY)
 
 
 async def _look(request: OpenSession, view: SessionView, probe: VerifyProbe, call_id: str, name: str) -> ToolResult:

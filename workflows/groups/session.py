@@ -35,6 +35,9 @@ _BOUND = "bound-launch"
 _ANSWERED_ONCE = "stops-answered-once"
 """Before this patch, a call of the stop that came too late was answered again for each other one."""
 
+_BY_OUTCOME = "launched-by-outcome"
+"""Before this patch, a refused launch was not looked for, even if its outcome was unknown."""
+
 _ENDED_IN_LAUNCH = ToolError(type=ErrorType.CANCELLED, message="The session was ended while it launched.", details={"outcome": "unknown"})
 _NOT_KNOWN = "It is not known whether anything was launched: the provider does not say. It was asked {} times, and is asked again."
 
@@ -173,7 +176,7 @@ class Session(LimitedSession):
         if sessions.can_stop(group, result):
             await self._launched_as(result.result, host)
             return True
-        if error is not None and not sessions.may_have_launched(result):
+        if error is not None and not _may_have_launched(result):
             await self._fail(self.end or SessionEnd.LAUNCH_FAILED, error)
             return True
         if group.verify is not None and host != self.view.host:
@@ -373,6 +376,11 @@ class Session(LimitedSession):
             await self._launch_made(self._request.adopts.call_id, Finished(error=error))
             await tell(self._request.adopts)
         await self._note(state=SessionState.FAILED, end=end, error=error, ended_at=workflow.now(), alert=alert, **unlaunched)
+
+
+def _may_have_launched(result: ToolResult) -> bool:
+    may = sessions.may_have_launched(result)
+    return may and (sessions.may_have_launched(result, by_outcome=False) or workflow.patched(_BY_OUTCOME))
 
 
 def _name_of(place: int, asked: SessionRun) -> str:

@@ -12,12 +12,13 @@ from engine.store.events import EventTable
 from engine.store.sessions import SessionTable
 from engine.upkeep.rounds import repeated
 from toolagent.contracts.sessions import SessionEnd
+from toolagent.core.failures import StoreUnavailableError
 from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.groups.sessions import is_alert
 
 _EVERY_S = 15.0
-_ASK_EACH = 20
-"""Of so many rounds, one trusts no list. The first one is such."""
+_ASK_EACH = 4
+"""One round of so many trusts no list. The first one is such."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -50,10 +51,10 @@ class SessionSweep:
         self._continued = {session_id: self._continued[session_id] for _, session_id in living if session_id in self._continued}
         # One request instead of one for each session. A list that stays wrong must not leave anything running.
         listed = await self._workflows.under_way() if self._rounds % _ASK_EACH and len(living) > 1 else ()
-        self._rounds += 1
         for group_id, session_id in living:
             if (group_id, session_id) not in listed and not await self._workflows.is_under_way(group_id, session_id):
                 await self._go_on(group_id, session_id)
+        self._rounds += 1
 
     async def _go_on(self, group_id: str, session_id: str) -> None:
         # Read again, now that no workflow writes it: it may have launched since it was listed, or ended normally.
@@ -66,16 +67,24 @@ class SessionSweep:
             return
         request, view = found
         _log.warning("session_without_workflow", group_id=view.group_id, session_id=session_id, then="it is stopped")
-        times = self._continued[session_id] = self._continued.get(session_id, 0) + 1
-        if is_alert(times):
-            reason = f"Its workflow was continued {times} times, and ended each time before the stop. Temporal's UI shows why."
-            await alert(self._events, f"{session_id}:continued-{times}", "", reason, session_id=session_id, group_id=group_id)
+        why = "and ended each time before the stop. Temporal's UI shows why."
         try:
             await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 - one bad session must not block the stop of others
             _log.exception("session_not_begun", session_id=session_id, then="it is tried again")
+            why = "and now could not be begun. The log shows why."
+        times = self._continued[session_id] = self._continued.get(session_id, 0) + 1
+        if is_alert(times):
+            await self._tell_of_ends(group_id, session_id, times, why)
+
+    async def _tell_of_ends(self, group_id: str, session_id: str, times: int, why: str) -> None:
+        reason = f"Its workflow was to be continued {times} times, {why}"
+        try:
+            await alert(self._events, f"{session_id}:continued-{times}", "", reason, session_id=session_id, group_id=group_id)
+        except StoreUnavailableError:
+            self._continued[session_id] = times - 1  # the next time tells
 
     async def _tell(self, group_id: str, session_id: str, error: ValidationError) -> None:
         """The row is of another version. Its launch goes on until a host of that version continues the session."""

@@ -175,19 +175,20 @@ def seen_in(probe: VerifyProbe, result: ToolResult, call_id: str) -> JsonValue:
     return False if found is None else found
 
 
-def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView) -> bool:
+def is_unlisted(group: ToolGroup, probe: VerifyProbe, listed: ToolResult, view: SessionView, *, strictly: bool = True) -> bool:
     """Whether the list of everything has no trace of the session: neither its call, nor an item that its stop would stop.
 
-    A stop without bindings stops any item: then each item must name another call.
+    A stop without bindings stops any item: then, `strictly`, each item must name a launch that is not of the session.
     """
     items = items_of(probe, listed)
     if items is None:
         return False
-    is_named = view.launch_call_id is not None and found_launch(probe, items, view.launch_call_id) is not None
-    if not the_step(group, GroupRole.STOP).bindings:
-        return not is_named and all(launcher_of(probe, item) is not None for item in items)
     mine = identity_of(group, view.launched)
-    return not is_named and all(identity_of(group, item) != mine for item in items)
+    is_named = view.launch_call_id is not None and found_launch(probe, items, view.launch_call_id) is not None
+    if is_named or any(identity_of(group, item) == mine for item in items):
+        return False
+    unsaid = {None, *launch_ids_of(view.session_id, None)}
+    return not strictly or bool(the_step(group, GroupRole.STOP).bindings) or all(launcher_of(probe, item) not in unsaid for item in items)
 
 
 def was_made(result: ToolResult) -> bool:
@@ -195,12 +196,12 @@ def was_made(result: ToolResult) -> bool:
     return result.error is None or (_details(result).get("sent") is not False and result.error.type in _LOST)
 
 
-def may_have_launched(result: ToolResult) -> bool:
+def may_have_launched(result: ToolResult, *, by_outcome: bool = True) -> bool:
     """Whether the failed launch may have launched something.
 
     No, if its details say `stopped: true` or `launched: false`, or if it was refused (401, 402, 429, …). Yes, if the call was sent
-    several times: that answer is to the last request only. Yes, if its details say `outcome: unknown` or `executed`: then the refusal
-    came after the launch.
+    several times: that answer is to the last request only. Yes, `by_outcome`, if its details say `outcome: unknown` or `executed`: then
+    the refusal came after the launch.
     """
     told = _details(result)
     if result.error is None:
@@ -209,7 +210,7 @@ def may_have_launched(result: ToolResult) -> bool:
         return True
     if told.get("sent") is False or told.get("stopped") is True or told.get("launched") is False:
         return False
-    return told.get("outcome") in _ACTED or (was_made(result) and told.get("status_code") not in _REFUSED)
+    return (by_outcome and told.get("outcome") in _ACTED) or (was_made(result) and told.get("status_code") not in _REFUSED)
 
 
 def can_stop(group: ToolGroup, launch: ToolResult) -> bool:

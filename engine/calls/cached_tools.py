@@ -39,10 +39,14 @@ class CachedTools:
         return time.monotonic() - self._renewed_at
 
     async def renew(self) -> None:
-        """Drops entries that may have changed: one small read, shared by all callers before it begins.
+        """Drops entries that may have changed: one small read. One that takes a wait is shared by all callers before it begins.
 
         Raises StoreUnavailableError, and then drops all.
         """
+        began_at = time.monotonic()
+        if (number := self._state.number_at_once()) is not None:
+            self._take(number, began_at)
+            return
         if self._renewal is None:
             self._renewal = asyncio.create_task(self._renew(), name="renew the tools")
             self._renewal.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -69,9 +73,14 @@ class CachedTools:
             except StoreUnavailableError:
                 self._found.clear()
                 raise
-            if number != self._number or len(self._found) > _MOST:
-                self._found.clear()
-            self._number, self._renewed_at = number, began_at
+            self._take(number, began_at)
+
+    def _take(self, number: int, began_at: float) -> None:
+        if began_at < self._renewed_at:
+            return  # a later renewal has its answer already
+        if number != self._number or len(self._found) > _MOST:
+            self._found.clear()
+        self._number, self._renewed_at = number, began_at
 
     def _asked(self, tool_id: str, wanted: str | None) -> "asyncio.Task[ToolEntry | NoSuchVersion | None]":
         """One read, shared by all concurrent callers for the same key."""

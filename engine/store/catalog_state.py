@@ -11,3 +11,7 @@ class CatalogState(DatabaseAccess):
     async def number(self) -> int:
         """Raises StoreUnavailableError."""
         return await self._database.number(_NUMBER)
+
+    def number_at_once(self) -> int | None:
+        """Like `number`; None if it takes a wait."""
+        return self._database.number_at_once(_NUMBER)

@@ -111,12 +111,12 @@ class Database:
 
     async def number(self, query: TextClause) -> int:
         """The only value of a query without parameters that reads one small row, which has to be there."""
-        if self._quick is not None:
-            with self._used():
-                number = self._quick.number(query.text)
-            if number is not None:
-                return number
-        return await self._asked(query, None, lambda found: found.scalar_one())
+        number = self.number_at_once(query)
+        return number if number is not None else await self._asked(query, None, lambda found: found.scalar_one())
+
+    def number_at_once(self, query: TextClause) -> int | None:
+        """Like `number`; None if it takes a wait."""
+        return self._quick.number(query.text) if self._quick is not None and not self._closed else None
 
     @asynccontextmanager
     async def write(self, *, alone: str | None = None) -> AsyncGenerator[AsyncConnection]:

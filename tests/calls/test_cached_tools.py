@@ -52,3 +52,34 @@ async def test_an_admission_sees_the_catalog_of_its_time_and_later_steps_of_a_se
     assert await asyncio.gather(*(entry_in(at_once, "t", "1.0.0") for _ in range(3))) == [None] * 3
     assert await entry_in(recent, "t", "1.0.0") is None
     assert await entry_in(at_once, "t", "no range") is None
+
+
+class _BusyAtFirst(CatalogState):
+    """A database whose first answer takes long."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.is_busy, self.is_free = True, asyncio.Event()
+
+    def number_at_once(self) -> int | None:
+        return None if self.is_busy else super().number_at_once()
+
+    async def number(self) -> int:
+        number = await super().number()
+        await self.is_free.wait()
+        return number
+
+
+async def test_a_renewal_that_took_long_does_not_undo_a_later_one(database: Database) -> None:
+    registry = ToolRegistry(ToolTable(database), RouteTable(database))
+    state = _BusyAtFirst(database)
+    cached = CachedTools(registry, state)
+    slow = asyncio.create_task(cached.renew())
+    await asyncio.sleep(0.05)
+    await registry.register(ToolManifest(tool_id="t", name="T", version="1.0.0"), (SOURCE,))
+    state.is_busy = False
+    await cached.renew()
+    number = cached.number
+    state.is_free.set()
+    await slow
+    assert cached.number == number > 0

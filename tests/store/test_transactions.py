@@ -2,6 +2,8 @@
 
 import asyncio
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from sqlalchemy import func, literal, select
@@ -36,8 +38,9 @@ async def test_it_leaves_nothing_where_its_function_raises_and_others_may_write_
     with pytest.raises(ValueError, match="wrong"):
         await database.transact(fail)
     assert await _count(database) == 0
+    assert await database.transact(_write) == 1
     async with database.write() as connection:
-        assert await _write(connection) == 1
+        assert await _write(connection, "two") == 2
 
 
 async def test_who_is_cancelled_meanwhile_has_waited_for_its_end(database: Database) -> None:
@@ -73,6 +76,29 @@ async def test_who_is_cancelled_in_a_query_has_waited_for_its_end(database: Data
     await asyncio.wait((task,))
     assert task.cancelled()
     assert await _count(database) == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_closed_database_has_its_file_no_longer_open(sqlite_url: str, *, fails: bool) -> None:
+    async def work(connection: AsyncConnection) -> None:
+        await _write(connection)
+        if fails:
+            raise ValueError("wrong")
+
+    database = Database(sqlite_url)
+    with pytest.raises(ValueError, match="wrong") if fails else nullcontext():
+        await database.transact(work)
+    await _count(database)
+    assert database.file is not None
+    if not fails:
+        assert _opened(database.file)
+    await database.close()
+    assert _opened(database.file) == []
+
+
+def _opened(file: Path) -> list[str]:
+    links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return [str(link) for link in links if link == file.resolve()]
 
 
 async def test_a_database_may_be_closed_again(database: Database) -> None:

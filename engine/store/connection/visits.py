@@ -18,6 +18,8 @@ from toolagent.core.failures import StoreUnavailableError
 VISITORS = 5
 """Threads that use a file at once. One of them writes."""
 
+_CLOSE_S = 1.0
+
 T = TypeVar("T")
 
 Work = Callable[[AsyncConnection], Coroutine[Any, Any, T]]
@@ -33,6 +35,9 @@ class Visits:
 
     def __init__(self, reading: Engine, writing: Engine, commit: Callable[[Callable[[], None]], None], wait_s: float) -> None:
         self._reading, self._writing, self._commit, self._wait_s = reading, writing, commit, wait_s
+        self._kept: Connection | None = None
+        """The connection of the thread that writes. It is given up after an error."""
+        self._is_closed = False
         self._free = asyncio.Semaphore(VISITORS - 1)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="database writes")
         self._readers = ThreadPoolExecutor(VISITORS - 1, thread_name_prefix="database reads")
@@ -58,25 +63,42 @@ class Visits:
             self._free.release()
 
     async def close(self) -> None:
-        await asyncio.to_thread(self._reading.dispose)
+        """Also ends the threads. One that hangs is not waited for."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        given_up = self._writer.submit(self._give_up)
         self._writer.shutdown(wait=False)
         self._readers.shutdown(wait=False)
+        await asyncio.wait((asyncio.wrap_future(given_up),), timeout=_CLOSE_S)
+        await asyncio.to_thread(self._reading.dispose)
 
     def _read(self, read: Callable[[Connection], T]) -> T:
         with self._reading.connect() as connection:
             return read(connection)
 
     def _made(self, work: Work[T]) -> T:
-        with self._writing.connect() as connection:
-            transaction = connection.begin()
+        if self._kept is None:
+            self._kept = self._writing.connect()
+        transaction = None
+        try:
+            transaction = self._kept.begin()
+            result = _at_once(work(cast("AsyncConnection", _Statements(self._kept))))
+            self._commit(transaction.commit)
+        except BaseException:
             try:
-                result = _at_once(work(cast("AsyncConnection", _Statements(connection))))
-                self._commit(transaction.commit)
-            except BaseException:
-                if transaction.is_active:
+                if transaction is not None and transaction.is_active:
                     transaction.rollback()
-                raise
-            return result
+            finally:
+                self._give_up()
+            raise
+        return result
+
+    def _give_up(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            kept.invalidate()  # it may be in a transaction that could not be rolled back
+            kept.close()
 
 
 class _Statements:

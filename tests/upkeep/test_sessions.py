@@ -18,8 +18,10 @@ from tests.parts import tool_registry
 from tests.store.test_sessions import not_to_be_read
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import Event
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.schemas import MASK
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 
@@ -52,6 +54,18 @@ class Workflows:
         if life.request.session_id == self.refused:
             raise ValueError("too large")
         self.lives.append(life)
+
+
+class Unwritable(EventTable):
+    """Alerts cannot be written so often."""
+
+    failures = 1
+
+    async def warn(self, alert: Event) -> None:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise StoreUnavailableError("The disk is full.")
+        await super().warn(alert)
 
 
 def _view(session_id: str, **more: object) -> SessionView:
@@ -123,6 +137,27 @@ async def test_an_operator_is_told_of_a_session_whose_workflow_ends_again_and_ag
         assert len(told := await events.alerts(timedelta(days=1), 10)) == alerts
     assert [isinstance(one.details, dict) and one.details["session_id"] for one in told] == ["session-12345678"] * 2
     assert all(told_why in str(one.details) for one in told)
+
+
+async def test_an_alert_that_cannot_be_written_comes_the_next_time_and_keeps_no_session_from_its_stop(database: Database) -> None:
+    table = await _opened(database, "session-12345678", "session-of-others")
+    workflows, events = Workflows(running=(("servers", "session-of-others"),)), Unwritable(database)
+    sweep = SessionSweep(table, workflows, events)
+    for alerts in (0, 0, 0, 1, 1, 1, 2):
+        await sweep.run()
+        assert len(await events.alerts(timedelta(days=1), 10)) == alerts
+    assert [life.request.session_id for life in workflows.lives] == ["session-12345678"] * 7
+
+
+async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_though_nobody_can_be_told(database: Database) -> None:
+    table = await _opened(database, "session-12345678", "session-of-others")
+    await not_to_be_read(database, "session-12345678")
+    workflows, events = Workflows(), Unwritable(database)
+    sweep = SessionSweep(table, workflows, events)
+    for alerts in (0, 1):
+        await sweep.run()
+        assert len(await events.alerts(timedelta(days=1), 10)) == alerts
+    assert [life.request.session_id for life in workflows.lives] == ["session-of-others"] * 2
 
 
 async def test_the_versions_that_are_active_are_those_of_a_session(database: Database) -> None:

@@ -24,10 +24,11 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class SessionWorkflows(Protocol):
-    """Every method raises ConnectionError if Temporal does not answer."""
+    """Every method but `under_way` raises ConnectionError if Temporal does not answer."""
 
     async def under_way(self) -> Collection[tuple[str, str]]:
-        """Group and session ids that Temporal lists as under way; empty if there is no list. It may be some seconds old."""
+        """Group and session ids that Temporal lists as under way. The list may be incomplete and some seconds old, and empty if Temporal
+        does not answer."""
         ...
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool: ...
@@ -81,16 +82,23 @@ class SessionSweep:
 
     async def _tell_of_ends(self, group_id: str, session_id: str, times: int, why: str) -> None:
         reason = f"Its workflow was to be continued {times} times, {why}"
-        try:
-            await alert(self._events, f"{session_id}:continued-{times}", "", reason, session_id=session_id, group_id=group_id)
-        except StoreUnavailableError:
+        if not await self._is_told(f"continued-{times}", group_id, session_id, reason):
             self._continued[session_id] = times - 1  # the next time tells
 
     async def _tell(self, group_id: str, session_id: str, error: ValidationError) -> None:
         """The row is of another version. Its launch goes on until a host of that version continues the session."""
         wrong = error.errors(include_input=False, include_url=False)
         reason = f"It has no workflow, and its row cannot be read: {wrong}. Start a host of the version that wrote it."
-        await alert(self._events, f"{session_id}:unread", "", reason, session_id=session_id, group_id=group_id)
+        await self._is_told("unread", group_id, session_id, reason)
+
+    async def _is_told(self, what: str, group_id: str, session_id: str, reason: str) -> bool:
+        """Alerts an operator. False if the alert cannot be written: that must not keep other sessions from their stop."""
+        try:
+            await alert(self._events, f"{session_id}:{what}", "", reason, session_id=session_id, group_id=group_id)
+        except StoreUnavailableError as error:
+            _log.warning("session_not_told", session_id=session_id, what=what, reason=str(error), then="the next round tells it")
+            return False
+        return True
 
 
 def sweeping_sessions(sweep: SessionSweep) -> AbstractAsyncContextManager[None]:

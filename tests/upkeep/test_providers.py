@@ -121,9 +121,12 @@ def _running(*call_ids: str) -> JsonValue:
 
 @pytest_asyncio.fixture
 async def stage(database: Database) -> Stage:
+    return await staged(database, Provider())
+
+
+async def staged(database: Database, provider: Provider) -> Stage:
     groups, sessions, calls, events = GroupTable(database), SessionTable(database), CallTable(database), EventTable(database)
     await groups.replace([group_of()])
-    provider = Provider()
     residents = Residents(sessions, tool_registry(database))
     sweep = ProviderSweep(groups, sessions, calls, events, provider, provider.listed, residents.is_kept_up)
     return Stage(provider, sweep, sessions, calls, events)

@@ -70,7 +70,7 @@ class SessionSweep:
         _log.warning("session_without_workflow", group_id=view.group_id, session_id=session_id, then="it is stopped")
         why = "and ended each time before the stop. Temporal's UI shows why."
         try:
-            await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
+            await self._workflows.go_on(SessionLife(request=request, view=view, end=view.end or SessionEnd.CANCELLED))
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 - one bad session must not block the stop of others

@@ -51,6 +51,7 @@ class Provider:
     answer: JsonValue | ToolError = None
     asked: list[ToolCall] = field(default_factory=list[ToolCall])
     lives: list[SessionLife] = field(default_factory=list[SessionLife])
+    recorded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def listed(self, call: ToolCall) -> ToolResult:
         self.asked.append(call)
@@ -68,6 +69,9 @@ class Provider:
 
     async def go_on(self, life: SessionLife) -> None:
         self.lives.append(life)
+
+    async def record(self, group_id: str, session_id: str) -> None:
+        self.recorded.append((group_id, session_id))
 
 
 @dataclass

@@ -25,6 +25,7 @@ from tests.temporal_answers import client_of
 from tests.workflows.session_paths import group_of, life_of
 from toolagent.client import names
 from toolagent.contracts.sessions import OpenSession, SessionState, SessionView
+from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
 from workers.temporal.connection import connect
 from workers.temporal.session_workflows import SessionWorkflows
@@ -78,6 +79,18 @@ async def test_a_session_is_listed_while_its_workflow_runs(temporal_address: str
             await asyncio.sleep(0.1)
 
 
+async def test_a_session_is_asked_for_its_row_while_its_workflow_runs(temporal_address: str) -> None:
+    client = await connect(temporal_address, "default", sandbox=False, patience_s=120)
+    workflows, session = SessionWorkflows(client), ("servers", f"session-{uuid.uuid4().hex}")
+    await workflows.record(*session)
+    handle = await client.start_workflow(names.TOOL_GROUP, {}, id=names.session_workflow(*session), task_queue="nobody")
+    await workflows.record(*session)
+    told = [event async for event in handle.fetch_history_events() if event.HasField("workflow_execution_signaled_event_attributes")]
+    await handle.terminate()
+    await workflows.record(*session)
+    assert [event.workflow_execution_signaled_event_attributes.signal_name for event in told] == [step_names.RECORD_SESSION]
+
+
 async def test_a_namespace_that_cannot_be_listed_has_no_list(temporal_address: str) -> None:
     assert await SessionWorkflows(await Client.connect(temporal_address, namespace="nowhere")).under_way() == frozenset()
 
@@ -87,6 +100,8 @@ async def test_only_the_list_says_nothing_where_temporal_is_away() -> None:
     assert await workflows.under_way() == frozenset()
     with pytest.raises(ConnectionError):
         await workflows.is_under_way("servers", "session-00000001")
+    with pytest.raises(ConnectionError):
+        await workflows.record("servers", "session-00000001")
     with pytest.raises(ConnectionError):
         await workflows.go_on(life_of(group_of(), "session-00000001"))
 

@@ -18,7 +18,7 @@ from toolagent_service.groups.sessions import is_alert
 
 _EVERY_S = 15.0
 _ASK_EACH = 4
-"""One round of so many trusts no list. The first one is such."""
+"""One round of so many trusts no list, and looks for sessions without a row. The first one is such."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -36,6 +36,10 @@ class SessionWorkflows(Protocol):
         """Continues the session. Idempotent, also across hosts."""
         ...
 
+    async def record(self, group_id: str, session_id: str) -> None:
+        """Has the workflow write the row of its session if that is missing. The workflow may have ended."""
+        ...
+
 
 class SessionSweep:
     """A terminated workflow runs no code, so its launch would run for ever."""
@@ -51,11 +55,21 @@ class SessionSweep:
         living = await self._sessions.living_ids()
         self._continued = {session_id: self._continued[session_id] for _, session_id in living if session_id in self._continued}
         # One request instead of one for each session. A list that stays wrong must not leave anything running.
-        listed = await self._workflows.under_way() if self._rounds % _ASK_EACH and len(living) > 1 else ()
+        is_trusted = self._rounds % _ASK_EACH != 0
+        listed = await self._workflows.under_way() if is_trusted and len(living) > 1 else ()
         for group_id, session_id in living:
             if (group_id, session_id) not in listed and not await self._workflows.is_under_way(group_id, session_id):
                 await self._go_on(group_id, session_id)
+        if not is_trusted:
+            await self._record_missing()
         self._rounds += 1
+
+    async def _record_missing(self) -> None:
+        """After an older database was restored, sessions without a row go on. One that has not begun has none either, and writes none."""
+        groups = {session_id: group_id for group_id, session_id in await self._workflows.under_way()}
+        for session_id in sorted(await self._sessions.unknown(groups.keys())):
+            _log.info("session_without_row", group_id=groups[session_id], session_id=session_id, then="its workflow writes it")
+            await self._workflows.record(groups[session_id], session_id)
 
     async def _go_on(self, group_id: str, session_id: str) -> None:
         # Read again, now that no workflow writes it: it may have launched since it was listed, or ended normally.

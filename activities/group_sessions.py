@@ -20,8 +20,8 @@ class GroupSessions:
         return await self._accounts.open(step)
 
     @activity.defn(name=step_names.NOTE_SESSION)
-    async def note_session(self, step: SessionStep) -> None:
-        await self._accounts.note(step)
+    async def note_session(self, step: SessionStep) -> bool | None:
+        return await self._accounts.note(step)
 
     @activity.defn(name=step_names.FIND_GROUP)
     async def find_group(self, group_id: str) -> ToolGroup | None:

@@ -20,9 +20,9 @@ class Maintain:
 
     @activity.defn(name=step_names.MAINTAIN_HOST)
     async def maintain_host(self, _turn: HostTurn) -> HostRound:
-        """Idempotent: each round looks at what runs at that time."""
+        """Idempotent: each round looks at what runs at that time. A long one outlives the activity."""
         async with beating():
-            return await self._host.round()
+            return await self._host.turn()
 
     @activity.defn(name=step_names.MAINTAIN_SERVICE)
     async def maintain_service(self) -> ServiceRound:

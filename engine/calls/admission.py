@@ -45,6 +45,7 @@ class Admissions:
             is_new=request.is_new,
             is_stop=request.is_stop,
             prefer_version=request.prefer_version,
+            stops=request.stops,
         )
         way = Way.WORKFLOW if here is None else Way.LANE
         try:

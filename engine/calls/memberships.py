@@ -17,6 +17,7 @@ from toolagent.contracts.groups import GroupRole, ToolGroup
 from toolagent.contracts.sessions import SessionState, SessionView
 from toolagent_service.contracts.steps import Grouped
 from toolagent_service.groups.roles import Part, is_look, marks_in, names_session, parts_of, session_for
+from toolagent_service.groups.sessions import GONE
 
 _MAX_AGE_S = 1.0
 """How long groups are cached, so that calls of ordinary tools need no query."""
@@ -45,13 +46,13 @@ class Memberships:
         return bool(await self._parts_of(tool_id))
 
     async def of(self, asked: Asked, lasts_s: float) -> Grouped | None:
-        """The session of the call, if it has one. Raises Refused for a launch whose session has ended."""
+        """The session of the call, if it has one. Raises Refused for a launch, or a stop without bindings, whose session has ended."""
         parts = await self._parts_of(asked.manifest.tool_id)
         for part in parts:
             group, step = part
             if step.role is GroupRole.LAUNCH:
                 return None if is_look(part, asked.call.params) else await self._launching(part, asked)
-            view = await self._named(part, asked.call.params)
+            view = await self._named(part, asked.call.params, asked.stops)
             if view is not None:
                 version = view.versions.get(step.tool_id)
                 return Grouped(role=step.role, group=group, session_id=view.session_id, host=view.host, version=version, lasts_s=lasts_s)
@@ -66,11 +67,11 @@ class Memberships:
             raise Refused(ErrorType.UNAVAILABLE, message, {"session_id": session_id, "group_id": group.group_id})
         return Grouped(role=step.role, group=group, session_id=session_id)
 
-    async def _named(self, part: Part, params: Mapping[str, JsonValue]) -> SessionView | None:
+    async def _named(self, part: Part, params: Mapping[str, JsonValue], stops: str | None) -> SessionView | None:
         group, step = part
         states = _TO_STOP if step.role is GroupRole.STOP else _USED
         if not step.bindings:
-            return await self._newest(group) if step.role is GroupRole.STOP else None
+            return await self._newest(group, stops) if step.role is GroupRole.STOP else None
         # In this order: a session that gets its marks between the two queries is found by the second.
         unnamed = await self._sessions.unnamed(group.group_id, states)
         for view in (*await self._sessions.named(marks_in(group, step, params), states), *unnamed):
@@ -78,8 +79,15 @@ class Memberships:
                 return view
         return None
 
-    async def _newest(self, group: ToolGroup) -> SessionView | None:
-        """The session that a stop without bindings stops."""
+    async def _newest(self, group: ToolGroup, stops: str | None) -> SessionView | None:
+        """The session that a stop without bindings stops: the newest one, or the one that it `stops` since it was asked for."""
+        if stops is not None:
+            view = await self._sessions.get(stops)
+            if view is None or view.ended_at is not None:
+                message = f"Session {stops} of this stop has ended. Call again to stop the newest one that lives."
+                details: dict[str, JsonValue] = {"reason": GONE, "sent": False, "session_id": stops, "group_id": group.group_id}
+                raise Refused(ErrorType.EXECUTION_ERROR, message, details)
+            return view if view.group_id == group.group_id else None
         living = await self._sessions.of_group(group.group_id, living=True)
         return next((view for view in living if view.state is not SessionState.LAUNCHING), None)
 

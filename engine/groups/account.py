@@ -27,9 +27,11 @@ class SessionAccounts:
     async def open(self, step: OpenStep) -> bool | SessionView:
         """Whether the session may begin; or its state, if its row has a launch that its workflow does not know.
 
-        Such a workflow was reset, or repeats its first task. The launch may never have been made.
+        Such a workflow was reset, or repeats its first task. The launch may never have been made. A session that has begun a launch may
+        go on in any case: its row is missing if an older database was restored.
         """
-        if not await self._sessions.open(step.request, step.view, step.request.group.limits.max_sessions):
+        most = step.request.group.limits.max_sessions if step.view.launch_call_id is None else None
+        if not await self._sessions.open(step.request, step.view, most):
             return False
         known = await self._sessions.get(step.view.session_id) if step.view.launch_call_id is None else None
         return known if known is not None and known.launch_call_id is not None else True
@@ -47,8 +49,9 @@ class SessionAccounts:
         living = await self._sessions.of_group(step.view.group_id, living=True, most=_MOST_OTHERS, all_of=True)
         return launched_by(probe, (view for view in living if view.session_id != step.view.session_id))
 
-    async def note(self, step: SessionStep) -> None:
-        await self._sessions.note(step.view, step.group)
+    async def note(self, step: SessionStep) -> bool:
+        """Records the state of the session. Returns whether it has a row."""
+        has_row = await self._sessions.note(step.view, step.group)
         if step.alert:
             stop, view = step.group.step(GroupRole.STOP), step.view
             # The same step tells the same alert once. The search for a launch has other numbers each time.
@@ -56,3 +59,4 @@ class SessionAccounts:
             event_id = f"{view.session_id}:{view.state}:{view.stop_attempts}:{mark}"
             told = {"session_id": view.session_id, "group_id": view.group_id}
             await alert(self._events, event_id, stop.tool_id if stop else "", step.alert, **told)
+        return has_row

@@ -17,6 +17,9 @@ from toolagent_service.groups.roles import marks_of
 
 column = group_sessions.c
 
+_AT_ONCE = 1_000
+"""Each is a parameter of a query."""
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -51,22 +54,30 @@ class SessionTable(DatabaseAccess):
             if most is not None and (await connection.scalar(living) or 0) >= most:
                 return False
             await insert_new(connection, group_sessions, [row])
-            if _has_launched(view):
+            if _has_launched(view) and not view.ended_at:
                 await name_session(connection, view.session_id, marks_of(request.group, view.launched))
             return True
 
-    async def note(self, view: SessionView, group: ToolGroup | None = None) -> None:
-        """Record the state of a session. `group` is the group as of its start."""
+    async def note(self, view: SessionView, group: ToolGroup | None = None) -> bool:
+        """Record the state of a session. `group` is the group as of its start. Returns whether the session has a row."""
         changed = update(group_sessions).filter_by(session_id=view.session_id).values(_changing(view, group))
         if not view.ended_at and not _has_launched(view):
-            await self._database.change(changed)
-            return
+            return await self._database.change(changed) > 0
         async with self._database.write() as connection:
-            await connection.execute(changed)
+            if (await connection.execute(changed)).rowcount == 0:
+                return False
             if view.ended_at:
                 await forget_names(connection, session_names.c.session_id == view.session_id)
             elif group is not None:
                 await name_session(connection, view.session_id, marks_of(group, view.launched))
+            return True
+
+    async def unknown(self, session_ids: Collection[str]) -> frozenset[str]:
+        """Those of these sessions that have no row."""
+        asked = sorted(session_ids)
+        parts = [asked[first : first + _AT_ONCE] for first in range(0, len(asked), _AT_ONCE)]
+        known = [row for part in parts for row in await self._database.rows(select(column.session_id).where(column.session_id.in_(part)))]
+        return frozenset(asked) - {session_id for (session_id,) in known}
 
     async def get(self, session_id: str) -> SessionView | None:
         return await self._database.document(SessionView, select(column.document).filter_by(session_id=session_id))

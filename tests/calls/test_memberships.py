@@ -28,6 +28,7 @@ from toolagent.contracts.sessions import AdoptedCall, OpenSession, SessionState,
 from toolagent.contracts.sources import LocalSource
 from toolagent_service.contracts.steps import Admission, AdmitRequest, Admitted, Answered, Finished, Grouped, OfSession
 from toolagent_service.groups.roles import first_stop, marks_in, marks_of, names_session, session_for
+from toolagent_service.groups.sessions import is_gone
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 _ID = "call-12345678"
@@ -252,6 +253,27 @@ async def test_a_stop_that_takes_nothing_of_the_launch_is_that_of_the_newest_ses
     )
     asked = AdoptedCall(call=ToolCall(tool_id="stop"), call_id=_ID, workflow_id="w", run_id="r")
     assert first_stop(group, None, [asked]) == asked
+
+
+async def test_a_stop_that_takes_nothing_of_the_launch_goes_to_no_older_session_when_its_own_has_ended(front: Front) -> None:
+    steps: JsonValue = [{"tool_id": tool_id, "role": tool_id} for tool_id in ("launch", "run", "stop")]
+    await front.groups.replace([group_of("first", steps=steps), group_of("second", steps=steps)])
+    for group_id, session_id, seconds in (
+        ("first", "session-of-first", 0),
+        ("second", "session-00000001", 1),
+        ("second", "session-00000002", 2),
+    ):
+        await front.session(group_id, session_id, opened_at=_AT + timedelta(seconds=seconds))
+    part = await front.admit("stop", stops="session-00000001")
+    assert isinstance(part, Grouped)
+    assert (part.group.group_id, part.session_id) == ("second", "session-00000001")
+    ended = await front.sessions.get("session-00000001")
+    assert ended is not None
+    await front.sessions.note(ended.model_copy(update={"state": SessionState.STOPPED, "ended_at": _AT}))
+    result = refused(await front.admit("stop", stops="session-00000001"))
+    assert (result.error_type, is_gone(result)) == (ErrorType.EXECUTION_ERROR, True)
+    assert result.error is not None
+    assert "session-00000001" in result.error.message
 
 
 async def test_a_session_that_stops_takes_stops_and_no_runs(front: Front) -> None:

@@ -84,6 +84,35 @@ async def test_a_session_is_found_by_its_marks_while_it_lives(database: Database
     assert len(await database.rows(select(session_names))) == 4, "two marks of each that lives"
 
 
+@pytest.mark.parametrize("changes", [{}, {"state": "ready", "launched": {"id": "a"}}, {"state": "stopped", "ended_at": _AT}])
+async def test_a_note_of_a_session_without_a_row_writes_nothing_and_says_so(database: Database, changes: dict[str, object]) -> None:
+    table = SessionTable(database)
+    request, view = opened(1)
+    noted = SessionView.model_validate({**dict(view), **changes})
+    assert await table.note(noted, _GROUP) is False
+    assert (await table.get(view.session_id), await database.rows(select(session_names))) == (None, [])
+    assert await table.open(request, view, None)
+    assert await table.note(noted, _GROUP) is True
+
+
+async def test_an_ended_session_that_is_recorded_late_has_no_marks(database: Database) -> None:
+    table = SessionTable(database)
+    bound = GroupStep.model_validate({"tool_id": "stop", "role": "stop", "bindings": {"server": "$.id"}})
+    request, view = opened(1, _GROUP.model_copy(update={"steps": (_GROUP.steps[0], bound)}))
+    ended = view.model_copy(update={"state": SessionState.STOPPED, "launched": {"id": "a"}, "ended_at": _AT})
+    assert await table.open(request, ended, None)
+    assert (await table.get(view.session_id), await database.rows(select(session_names))) == (ended, [])
+
+
+async def test_sessions_without_a_row_are_told_apart(database: Database) -> None:
+    table = SessionTable(database)
+    for number in (1, 1_500):
+        assert await table.open(*opened(number), None)
+    asked = {f"session-{number:08}" for number in range(1, 2_101)}
+    assert await table.unknown(asked) == asked - {"session-00000001", "session-00001500"}
+    assert await table.unknown(()) == frozenset()
+
+
 async def test_a_session_that_launches_is_looked_at_once_its_launch_has_succeeded(database: Database) -> None:
     table, states = SessionTable(database), {SessionState.LAUNCHING}
     request, view = opened(1)

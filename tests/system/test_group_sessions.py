@@ -4,11 +4,13 @@ All use one service, with a provider for each test; what was there before a test
 """
 
 import json
+import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import suppress
+from contextlib import closing, suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -186,6 +188,26 @@ def test_a_session_that_is_ready_outlives_its_service_and_is_stopped_once(servic
     runcomfy.fail(Fault(kind="500", at="stop"))
     ended = wait_until(lambda: stopped if (stopped := _stopped(service, view)).ended_at else None, "it is stopped")
     assert (ended.state, ended.end) == (SessionState.STOPPED, SessionEnd.ASKED)
+    assert _counts(runcomfy) == (1, 1, [])
+
+
+def test_a_session_that_a_restored_database_does_not_know_is_shown_again_and_stopped(
+    service: Shared, runcomfy: RunComfyServer, tmp_path: Path
+) -> None:
+    """The backup is older than the session."""
+    file, backup = service.state / "tool-agent.db", tmp_path / "backup.db"
+    with closing(sqlite3.connect(file)) as database, closing(sqlite3.connect(backup)) as copy:
+        database.backup(copy)
+    view = _opened(service, "restored")
+    service.kill()
+    for damaged in file.parent.glob(f"{file.name}*"):
+        damaged.unlink()
+    shutil.copyfile(backup, file)
+    service.start()
+    where = f"{_PATH}/{view.session_id}"
+    shown = wait_until(lambda: found if (found := service.http.get(where)).status_code == HTTPStatus.OK else None, "it has its row again")
+    assert shown.json()["launched"] == view.launched
+    assert _stopped(service, view).state is SessionState.STOPPED
     assert _counts(runcomfy) == (1, 1, [])
 
 

@@ -51,6 +51,7 @@ class Provider:
     answer: JsonValue | ToolError = None
     asked: list[ToolCall] = field(default_factory=list[ToolCall])
     lives: list[SessionLife] = field(default_factory=list[SessionLife])
+    recorded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def listed(self, call: ToolCall) -> ToolResult:
         self.asked.append(call)
@@ -68,6 +69,9 @@ class Provider:
 
     async def go_on(self, life: SessionLife) -> None:
         self.lives.append(life)
+
+    async def record(self, group_id: str, session_id: str) -> None:
+        self.recorded.append((group_id, session_id))
 
 
 @dataclass
@@ -121,9 +125,12 @@ def _running(*call_ids: str) -> JsonValue:
 
 @pytest_asyncio.fixture
 async def stage(database: Database) -> Stage:
+    return await staged(database, Provider())
+
+
+async def staged(database: Database, provider: Provider) -> Stage:
     groups, sessions, calls, events = GroupTable(database), SessionTable(database), CallTable(database), EventTable(database)
     await groups.replace([group_of()])
-    provider = Provider()
     residents = Residents(sessions, tool_registry(database))
     sweep = ProviderSweep(groups, sessions, calls, events, provider, provider.listed, residents.is_kept_up)
     return Stage(provider, sweep, sessions, calls, events)

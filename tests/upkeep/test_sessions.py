@@ -18,27 +18,30 @@ from tests.parts import tool_registry
 from tests.store.test_sessions import not_to_be_read
 from tests.workflows.session_paths import group_of
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.records import Event
 from toolagent.contracts.sessions import OpenSession, SessionEnd, SessionState, SessionView
 from toolagent.contracts.sources import LocalSource
+from toolagent.core.failures import StoreUnavailableError
 from toolagent.core.schemas import MASK
 from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 
 _AT = datetime(2026, 3, 26, tzinfo=UTC)
 
 
-async def _nothing() -> None: ...
+async def _nothing() -> object: ...
 
 
 @dataclass
 class Workflows:
     """`running` are under way, and `listed` as such. `meanwhile` happens before that is said, `refused` cannot be begun."""
 
-    meanwhile: Callable[[], Awaitable[None]] = _nothing
+    meanwhile: Callable[[], Awaitable[object]] = _nothing
     refused: str = ""
     running: tuple[tuple[str, str], ...] = ()
     listed: tuple[tuple[str, str], ...] = ()
     asked: list[str] = field(default_factory=list[str])
     lives: list[SessionLife] = field(default_factory=list[SessionLife])
+    recorded: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
 
     async def under_way(self) -> tuple[tuple[str, str], ...]:
         return self.listed
@@ -52,6 +55,21 @@ class Workflows:
         if life.request.session_id == self.refused:
             raise ValueError("too large")
         self.lives.append(life)
+
+    async def record(self, group_id: str, session_id: str) -> None:
+        self.recorded.append((group_id, session_id))
+
+
+class Unwritable(EventTable):
+    """Alerts cannot be written so often."""
+
+    failures = 1
+
+    async def warn(self, alert: Event) -> None:
+        self.failures -= 1
+        if self.failures >= 0:
+            raise StoreUnavailableError("The disk is full.")
+        await super().warn(alert)
 
 
 def _view(session_id: str, **more: object) -> SessionView:
@@ -98,6 +116,19 @@ async def test_what_is_listed_as_under_way_is_seldom_asked_for(database: Databas
     assert [workflows.asked.count(session_id) for session_id in ("session-12345678", "session-of-others")] == [5, 2]
 
 
+async def test_a_session_without_a_row_is_asked_to_write_it(database: Database) -> None:
+    """An older database was restored. That is looked for at first, and seldom later."""
+    table = await _opened(database, "session-12345678", "session-that-ended")
+    await table.note(_view("session-that-ended", state=SessionState.STOPPED, ended_at=_AT))
+    known, ended, lost = (("servers", session_id) for session_id in ("session-12345678", "session-that-ended", "session-of-others"))
+    workflows = Workflows(running=(known,), listed=(known, ended, lost))
+    sweep = SessionSweep(table, workflows, EventTable(database))
+    for times in (1, 1, 1, 1, 2):
+        await sweep.run()
+        assert workflows.recorded == [lost] * times
+    assert not workflows.lives
+
+
 async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an_operator_is_told(database: Database) -> None:
     """A newer version of us has written it."""
     table = await _opened(database, "session-12345678", "session-of-others")
@@ -125,6 +156,27 @@ async def test_an_operator_is_told_of_a_session_whose_workflow_ends_again_and_ag
     assert all(told_why in str(one.details) for one in told)
 
 
+async def test_an_alert_that_cannot_be_written_comes_the_next_time_and_keeps_no_session_from_its_stop(database: Database) -> None:
+    table = await _opened(database, "session-12345678", "session-of-others")
+    workflows, events = Workflows(running=(("servers", "session-of-others"),)), Unwritable(database)
+    sweep = SessionSweep(table, workflows, events)
+    for alerts in (0, 0, 0, 1, 1, 1, 2):
+        await sweep.run()
+        assert len(await events.alerts(timedelta(days=1), 10)) == alerts
+    assert [life.request.session_id for life in workflows.lives] == ["session-12345678"] * 7
+
+
+async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_though_nobody_can_be_told(database: Database) -> None:
+    table = await _opened(database, "session-12345678", "session-of-others")
+    await not_to_be_read(database, "session-12345678")
+    workflows, events = Workflows(), Unwritable(database)
+    sweep = SessionSweep(table, workflows, events)
+    for alerts in (0, 1):
+        await sweep.run()
+        assert len(await events.alerts(timedelta(days=1), 10)) == alerts
+    assert [life.request.session_id for life in workflows.lives] == ["session-of-others"] * 2
+
+
 async def test_the_versions_that_are_active_are_those_of_a_session(database: Database) -> None:
     registry = tool_registry(database)
     for tool_id, version in (("launch", "1.0.0"), ("launch", "1.1.0"), ("list", "2.0.0"), ("other", "1.0.0")):
@@ -142,6 +194,18 @@ async def test_a_session_that_has_launched_is_opened_as_it_is(database: Database
     launched = step.view.model_copy(update={"launch_call_id": "call-12345678", "state": SessionState.STOPPING})
     await sessions.note(launched)
     assert await accounts.open(step) == launched
+
+
+async def test_a_session_that_has_begun_its_launch_gets_its_row_again_though_its_group_has_no_room(database: Database) -> None:
+    sessions = await _opened(database, "session-of-others")
+    accounts = SessionAccounts(GroupTable(database), sessions, EventTable(database), ToolTable(database))
+    view = _view("session-12345678", state=SessionState.READY, launch_call_id="call-12345678", launched={"server_id": "1"})
+    request = OpenSession(session_id="session-12345678", group=group_of(max_sessions=1))
+    assert await accounts.note(SessionStep(group=request.group, view=view)) is False
+    assert await accounts.open(OpenStep(request=request, view=_view("session-12345678"))) is False
+    assert await accounts.open(OpenStep(request=request, view=view)) is True
+    assert await accounts.note(SessionStep(group=request.group, view=view)) is True
+    assert await sessions.whole("session-12345678") == (request, view)
 
 
 async def test_each_alert_of_a_session_is_told_once(database: Database) -> None:

@@ -46,6 +46,8 @@ class Provider:
     unnamed: int = 0
     """How many lists do not name the servers, but for the calls that launched them."""
     has_room: bool = True
+    has_row: bool = True
+    """Whether its database knows the session."""
     running: dict[str, str] = field(default_factory=dict[str, str])
     """The calls that launched what runs."""
     launched: list[str] = field(default_factory=list[str])
@@ -76,6 +78,7 @@ class Provider:
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, step: OpenStep) -> bool | SessionView:
         """One that has launched before is as it was noted."""
+        self.has_row = True
         begun = [view for view in self.views if view.session_id == step.view.session_id and view.launch_call_id is not None]
         return begun[-1] if begun and step.view.launch_call_id is None else self.has_room
 
@@ -84,9 +87,10 @@ class Provider:
         return dict.fromkeys((*group.all_tool_ids, "list"), "1.0.0")
 
     @activity.defn(name=step_names.NOTE_SESSION)
-    async def note_session(self, step: SessionStep) -> None:
+    async def note_session(self, step: SessionStep) -> bool | None:
         self.views.append(step.view)
         self.alerts += [step.alert] if step.alert else []
+        return self.has_row
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
@@ -280,6 +284,18 @@ async def cancelled(stage: Stage) -> AnyHandle:
     return handle
 
 
+async def restored(stage: Stage) -> AnyHandle:
+    """While it lives, an older database is restored."""
+    provider = Provider()
+    async with stage.workers(provider.steps):
+        handle = await opened(stage, provider, life_of(group_of(), f"session-{stage.queue}"))
+        await _ready(handle)
+        provider.has_row = False
+        await handle.cancel()
+        await handle.result()
+    return handle
+
+
 async def gone_on(stage: Stage) -> AnyHandle:
     """Its workflow was terminated, and this one sees to the stop."""
     provider, life = Provider(), life_of(group_of(), f"session-{stage.queue}")
@@ -343,6 +359,7 @@ PATHS: Mapping[str, Walk] = {
     "used": Walk(used, "stopped asked"),
     "scripted": Walk(scripted, "stopped done"),
     "cancelled": Walk(cancelled, "stopped cancelled"),
+    "restored": Walk(restored, "stopped cancelled"),
     "gone-on": Walk(gone_on, "stopped cancelled"),
     "idle": Walk(lambda stage: _played(stage, Provider(), group_of(idle_timeout_s=2.0)), "stopped idle"),
     "refused": Walk(lambda stage: _played(stage, Provider(launches=[REFUSED]), group_of()), "failed launch_failed"),

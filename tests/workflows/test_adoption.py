@@ -18,10 +18,12 @@ from tests.workflows.session_paths import BUSY, GONE, LOST, REFUSED, Provider, g
 from tests.workflows.stage import AnyHandle, Stage, pauses_in
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolResult
+from toolagent.contracts.groups import GroupRole
 from toolagent.contracts.sessions import SessionAccount, SessionEnd, SessionRun, SessionState, SessionView
+from toolagent.core.calls.results import failed
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
-from toolagent_service.contracts.steps import Admission, AdmitRequest
+from toolagent_service.contracts.steps import Admission, AdmitRequest, Answered, Grouped
 from toolagent_service.groups.roles import session_for
 from workers.temporal.host_workers import WORKFLOWS
 
@@ -198,6 +200,33 @@ async def test_a_session_whose_workflow_is_away_is_asked_for_ever_more_rarely(te
             await asyncio.sleep(0.05)
         await stop.terminate()
     assert found[:5] == [0.1, 0.2, 0.4, 0.4, 0.4]
+
+
+@dataclass
+class Late(Provider):
+    """The session of a stop ended before the stop reached it."""
+
+    asked: list[str | None] = field(default_factory=list[str | None])
+
+    @activity.defn(name=step_names.ADMIT)
+    async def admit(self, request: AdmitRequest) -> Admission:
+        self.asked.append(request.stops)
+        if len(self.asked) > 1:
+            return Answered(result=failed(request.call_id, "stop", GONE, activity.info().started_time))
+        return Grouped(role=GroupRole.STOP, group=self.group, session_id="session-that-ended")
+
+
+@pytest.mark.parametrize(("bindings", "asked"), [({}, "session-that-ended"), ({"server_id": "$.server_id"}, None)], ids=["bare", "bound"])
+async def test_a_stop_without_bindings_stays_that_of_the_session_it_was_first_said_to_be_of(
+    temporal: Client, monkeypatch: pytest.MonkeyPatch, bindings: dict[str, str], asked: str | None
+) -> None:
+    """Admission would say another one, which is to go on. A stop that names its launch has no need."""
+    monkeypatch.setattr("workflows.groups.adoption._AGAIN", timedelta(seconds=0.1))
+    group = group_of()
+    steps = (*group.steps[:2], group.steps[2].model_copy(update={"bindings": bindings}))
+    async with alone(temporal, provider := Late(group=group.model_copy(update={"steps": steps}))) as caller:
+        assert (await caller.call("stop", server_id="server-0")).error == GONE
+    assert provider.asked == [None, asked]
 
 
 def _adopted(launch: AnyHandle) -> dict[str, object]:

@@ -65,6 +65,28 @@ async def test_what_began_before_a_patch_is_replayed() -> None:
     assert await failures_of(WORKFLOWS, before) == {}
 
 
+@pytest.mark.parametrize(
+    ("patch", "name"),
+    [
+        ("launched-by-outcome", "ToolGroup-refused-after-it-was-sent"),
+        ("unlisted-if-all-are-of-others", "ToolGroup-stopped-by-a-list-without-names"),
+        ("stops-answered-once", "ToolGroup-stopped-by-three"),
+    ],
+)
+async def test_what_began_before_a_patch_is_not_replayed_without_its_old_side(
+    monkeypatch: pytest.MonkeyPatch, patch: str, name: str
+) -> None:
+    """Else its history would show nothing."""
+    is_patched = workflow.patched
+
+    def is_new(asked: str) -> bool:
+        return asked == patch or is_patched(asked)
+
+    monkeypatch.setattr(workflow, "patched", is_new)
+    failures = await failures_of(WORKFLOWS, {name: stored(BEFORE)[name]})
+    assert {failed: type(failure) for failed, failure in failures.items()} == {name: NondeterminismError}
+
+
 async def test_a_workflow_that_does_something_else_fails_replay() -> None:
     one_of_each = {name.partition("-")[0]: (name, history) for name, history in histories().items()}
     failures = await failures_of([Changed], dict(one_of_each.values()))

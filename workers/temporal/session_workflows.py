@@ -10,9 +10,10 @@ from temporalio.service import RPCError
 
 from toolagent.client import names
 from toolagent.client.failures import AnswerPendingError
-from toolagent.client.patience import described, is_away
+from toolagent.client.patience import described, if_known, is_away
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.calls import ToolCall, ToolResult
+from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife
 
 _PARTS = 3
@@ -43,6 +44,10 @@ class SessionWorkflows:
         with _reached():
             description = await described(self._client.get_workflow_handle(names.session_workflow(group_id, session_id)))
         return description is not None and description.status is WorkflowExecutionStatus.RUNNING
+
+    async def record(self, group_id: str, session_id: str) -> None:
+        with _reached(), if_known():
+            await self._client.get_workflow_handle(names.session_workflow(group_id, session_id)).signal(step_names.RECORD_SESSION)
 
     async def listed(self, call: ToolCall) -> ToolResult:
         """See `engine.upkeep.sessions.providers.Listing`."""

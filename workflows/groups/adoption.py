@@ -19,6 +19,7 @@ from toolagent.contracts.sessions import AdoptedCall, OpenSession
 from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife, SessionUse
 from toolagent_service.contracts.steps import AdmitRequest, Finished, Grouped, OfSession
+from toolagent_service.groups.sessions import the_step
 from workflows.cancelling import surely
 from workflows.groups.tool_group import ToolGroup
 from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided
@@ -45,6 +46,8 @@ async def invoke_alone(
         return await _used(request, part, is_cancelled=decision.is_cancelled)
     if part.role is GroupRole.LAUNCH:
         request = request.model_copy(update={"session": _session_of(part)})
+    elif not the_step(part.group, GroupRole.STOP).bindings:
+        request = request.model_copy(update={"stops": part.session_id})
     if decision.is_cancelled:
         given_up = request.model_copy(update={"instead": Finished(error=CANCELLED_BEFORE)})
         return await carried_out(given_up, await decided(given_up))

@@ -7,7 +7,7 @@ from temporalio import workflow
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.sessions import SessionEnd, SessionState, SessionView
 from toolagent_service import stubs
-from toolagent_service.contracts.sessions import SessionLife, SessionStep
+from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionStep
 from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
 from workflows import options
@@ -63,7 +63,22 @@ class NotedSession:
         view = self.view
         workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
         step = SessionStep(group=self._request.group, view=view, alert=alert)
-        await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))
+        if await self._written(step) is False and view.launch_call_id is not None:
+            await self._open()
+            await self._written(step)  # `record` may have been the first to write an earlier view
+
+    async def record(self) -> None:
+        """Write the row again if it is missing, because an older database was restored. A row that exists stays as it is."""
+        if self.view.launch_call_id is not None and not self.is_over:
+            await self._open()
+
+    async def _open(self) -> bool | SessionView:
+        step = OpenStep(request=self._request, view=self.view)
+        return await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open")))
+
+    async def _written(self, step: SessionStep) -> bool | None:
+        summary = step.view.state.value
+        return await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(summary)))
 
     def _change(self, **changes: object) -> None:
         self.view = sessions.reckoned(self._request.group, self.view.model_copy(update=changes), workflow.now())

@@ -14,7 +14,7 @@ from toolagent.contracts.sessions import AdoptedCall, SessionEnd, SessionRun, Se
 from toolagent.core.calls.idempotency import fingerprint
 from toolagent.core.calls.results import failed
 from toolagent_service import stubs
-from toolagent_service.contracts.sessions import OpenStep, SessionLife
+from toolagent_service.contracts.sessions import SessionLife
 from toolagent_service.contracts.steps import Finished
 from toolagent_service.groups import sessions
 from toolagent_service.groups.roles import first_stop
@@ -111,8 +111,7 @@ class Session(LimitedSession):
             self.results = [await self._made_earlier(place, asked) for place, asked in earlier] + self.results
 
     async def _launch(self) -> None:
-        step, asked = OpenStep(request=self._request, view=self.view), self.view.launch_call_id
-        known = await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open")))
+        asked, known = self.view.launch_call_id, await self._open()
         if isinstance(known, SessionView):
             self._take(known)
             if known.state is not SessionState.LAUNCHING:

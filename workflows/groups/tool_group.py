@@ -67,6 +67,11 @@ class ToolGroup:
         if (told := told_of(AdoptedCall, given)) is not None:
             await (await self._begun()).stop_by(told)
 
+    @workflow.signal(name=step_names.RECORD_SESSION)
+    async def record(self, *_: JsonValue) -> None:
+        """The session has no row."""
+        await (await self._begun()).record()
+
     @workflow.update(name=names.RENEW_SESSION)
     async def renew(self, *_: JsonValue) -> SessionView:
         """The session with a new lease, if it has one."""

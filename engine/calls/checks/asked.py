@@ -97,6 +97,8 @@ class Asked:
     """The stop of a session. A repair must not keep it from ending the launch."""
     prefer_version: str | None = None
     """The version that holds the state of the session of the call."""
+    stops: str | None = None
+    """The session that a stop without bindings was found to be of."""
     instead_of: str | None = None
     """The version under repair, if the version before it is called."""
     repair: str | None = None

@@ -222,6 +222,7 @@ class ProviderSweep:
             host=before.host,
             versions=before.versions,
             launch_call_id=call_id,
+            end=SessionEnd.UNOWNED,
             opened_at=before.opened_at,
             launched_at=at,
             used_at=at,
@@ -229,7 +230,7 @@ class ProviderSweep:
         params = owner.params if owner.adopts is None else owner.adopts.call.params
         request = OpenSession(session_id=session_id, group=group, params=params, caller=_SERVICE)
         _log.warning("launched_and_unowned", group_id=group.group_id, call_id=call_id, then="it is stopped")
-        # The row first: if this host dies now, the sweep of sessions continues.
+        # The row first: if this host dies now, the sweep of sessions continues, and ends the session for the same reason.
         await self._sessions.open(request, view, None)
         await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.UNOWNED))
         reason = f"The provider runs what session {before.session_id} launched and has no more; session {session_id} stops it."

@@ -18,21 +18,26 @@ from toolagent_service.groups.sessions import is_alert
 
 _EVERY_S = 15.0
 _ASK_EACH = 4
-"""One round of so many trusts no list. The first one is such."""
+"""One round of so many trusts no list, and looks for sessions without a row. The first one is such."""
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class SessionWorkflows(Protocol):
-    """Every method raises ConnectionError if Temporal does not answer."""
+    """Every method but `under_way` raises ConnectionError if Temporal does not answer."""
 
     async def under_way(self) -> Collection[tuple[str, str]]:
-        """Group and session ids that Temporal lists as under way; empty if there is no list. It may be some seconds old."""
+        """Group and session ids that Temporal lists as under way. The list may be incomplete and some seconds old, and empty if Temporal
+        does not answer."""
         ...
 
     async def is_under_way(self, group_id: str, session_id: str) -> bool: ...
     async def go_on(self, life: SessionLife) -> None:
         """Continues the session. Idempotent, also across hosts."""
+        ...
+
+    async def record(self, group_id: str, session_id: str) -> None:
+        """Has the workflow write the row of its session if that is missing. The workflow may have ended."""
         ...
 
 
@@ -50,11 +55,21 @@ class SessionSweep:
         living = await self._sessions.living_ids()
         self._continued = {session_id: self._continued[session_id] for _, session_id in living if session_id in self._continued}
         # One request instead of one for each session. A list that stays wrong must not leave anything running.
-        listed = await self._workflows.under_way() if self._rounds % _ASK_EACH and len(living) > 1 else ()
+        is_trusted = self._rounds % _ASK_EACH != 0
+        listed = await self._workflows.under_way() if is_trusted and len(living) > 1 else ()
         for group_id, session_id in living:
             if (group_id, session_id) not in listed and not await self._workflows.is_under_way(group_id, session_id):
                 await self._go_on(group_id, session_id)
+        if not is_trusted:
+            await self._record_missing()
         self._rounds += 1
+
+    async def _record_missing(self) -> None:
+        """After an older database was restored, sessions without a row go on. One that has not begun has none either, and writes none."""
+        groups = {session_id: group_id for group_id, session_id in await self._workflows.under_way()}
+        for session_id in sorted(await self._sessions.unknown(groups.keys())):
+            _log.info("session_without_row", group_id=groups[session_id], session_id=session_id, then="its workflow writes it")
+            await self._workflows.record(groups[session_id], session_id)
 
     async def _go_on(self, group_id: str, session_id: str) -> None:
         # Read again, now that no workflow writes it: it may have launched since it was listed, or ended normally.
@@ -69,7 +84,7 @@ class SessionSweep:
         _log.warning("session_without_workflow", group_id=view.group_id, session_id=session_id, then="it is stopped")
         why = "and ended each time before the stop. Temporal's UI shows why."
         try:
-            await self._workflows.go_on(SessionLife(request=request, view=view, end=SessionEnd.CANCELLED))
+            await self._workflows.go_on(SessionLife(request=request, view=view, end=view.end or SessionEnd.CANCELLED))
         except ConnectionError:
             raise
         except Exception:  # noqa: BLE001 - one bad session must not block the stop of others
@@ -81,16 +96,23 @@ class SessionSweep:
 
     async def _tell_of_ends(self, group_id: str, session_id: str, times: int, why: str) -> None:
         reason = f"Its workflow was to be continued {times} times, {why}"
-        try:
-            await alert(self._events, f"{session_id}:continued-{times}", "", reason, session_id=session_id, group_id=group_id)
-        except StoreUnavailableError:
+        if not await self._is_told(f"continued-{times}", group_id, session_id, reason):
             self._continued[session_id] = times - 1  # the next time tells
 
     async def _tell(self, group_id: str, session_id: str, error: ValidationError) -> None:
         """The row is of another version. Its launch goes on until a host of that version continues the session."""
         wrong = error.errors(include_input=False, include_url=False)
         reason = f"It has no workflow, and its row cannot be read: {wrong}. Start a host of the version that wrote it."
-        await alert(self._events, f"{session_id}:unread", "", reason, session_id=session_id, group_id=group_id)
+        await self._is_told("unread", group_id, session_id, reason)
+
+    async def _is_told(self, what: str, group_id: str, session_id: str, reason: str) -> bool:
+        """Alerts an operator. False if the alert cannot be written: that must not keep other sessions from their stop."""
+        try:
+            await alert(self._events, f"{session_id}:{what}", "", reason, session_id=session_id, group_id=group_id)
+        except StoreUnavailableError as error:
+            _log.warning("session_not_told", session_id=session_id, what=what, reason=str(error), then="the next round tells it")
+            return False
+        return True
 
 
 def sweeping_sessions(sweep: SessionSweep) -> AbstractAsyncContextManager[None]:

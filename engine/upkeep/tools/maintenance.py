@@ -24,6 +24,14 @@ Round: TypeAlias = Callable[[], Awaitable[tuple[str, ...]]]
 
 _CHECK_S = 5.0
 _CHECKS_AT_ONCE = 8
+_TURN_S = 10.0
+"""A turn waits so long for its round. Runs of `Maintain` do not overlap: all hosts wait for the longest turn."""
+
+_ROUND_S = 180.0
+"""The time limit of a round, so that a stuck one does not block later ones."""
+
+_LATE = f"Its round takes longer than {_TURN_S:g} s, and goes on."
+
 _FAILURES = 2
 """Failed checks in a row: a tool may miss one because the machine is busy."""
 
@@ -62,15 +70,46 @@ class HostMaintenance:
 
     def __init__(self, parts: HostParts) -> None:
         self._parts = parts
-        self._turn = asyncio.Lock()
+        self._alone = asyncio.Lock()
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self._under_way: asyncio.Task[HostRound] | None = None
+        self._is_closed = False
+
+    async def turn(self) -> HostRound:
+        """A round. If it takes long, it goes on, `failed` says so, and no other one begins meanwhile. Raises StoreUnavailableError."""
+        if self._is_closed:
+            return self._failed("It stops.")
+        if self._under_way is not None:
+            return self._failed(_LATE)
+        task = self._under_way = asyncio.create_task(self._limited(), name="round of maintenance")
+        task.add_done_callback(self._ended)
+        await asyncio.wait((task,), timeout=_TURN_S)
+        if not task.done():
+            task.add_done_callback(_tell_of_late)
+            return self._failed(_LATE)
+        return self._failed("It stops.") if task.cancelled() else task.result()
+
+    def _ended(self, task: asyncio.Task[HostRound]) -> None:
+        self._under_way = None
+        if not task.cancelled():
+            task.exception()  # a turn that was cancelled does not ask for it
+
+    def _failed(self, why: str) -> HostRound:
+        return HostRound(host=self._parts.host, failed=why)
+
+    async def _limited(self) -> HostRound:
+        try:
+            async with asyncio.timeout(_ROUND_S):
+                return await self.round()
+        except TimeoutError:
+            return self._failed(f"Its round took longer than {_ROUND_S:g} s, and was ended.")
 
     async def round(self) -> HostRound:
         """Checks running tools, ends unhealthy and unused ones, starts hot ones. Raises StoreUnavailableError.
 
         Rounds run one at a time. A tool in use is neither checked nor ended.
         """
-        async with self._turn:
+        async with self._alone:
             parts, done = self._parts, _Done()
             await parts.modes.renew()
             held = await self._held()
@@ -94,6 +133,10 @@ class HostMaintenance:
             )
 
     async def close(self) -> None:
+        self._is_closed = True
+        if self._under_way is not None:
+            self._under_way.cancel()
+            await asyncio.gather(self._under_way, return_exceptions=True)
         await self._parts.hot.close()
 
     async def _held(self) -> frozenset[str] | None:
@@ -176,6 +219,16 @@ class HostMaintenance:
         if retired:
             _log.info("tool_ended", tools=kept.tool_ids, reason=why)
         return retired
+
+
+def _tell_of_late(task: asyncio.Task[HostRound]) -> None:
+    """The account of `Maintain` does not have its result."""
+    if task.cancelled():
+        return
+    if (error := task.exception()) is not None:
+        _log.warning("round_failed", exc_info=error)
+    else:
+        _log.info("long_round_ended", **task.result().model_dump(exclude_defaults=True))
 
 
 async def _with_each(work: Callable[[Kept], Awaitable[None]], found: Iterable[Kept]) -> None:

@@ -51,6 +51,9 @@ ANSWERED = "answered"
 USE_SESSION = "use"
 """Signal to a `ToolGroup`: a call from outside uses the session (`SessionUse`)."""
 
+RECORD_SESSION = "record"
+"""Signal to a `ToolGroup`: write the session's row again if it is missing."""
+
 STOP_BY = "stop_by"
 """Signal to a `ToolGroup`: a call of its stop from outside (`AdoptedCall`), which the session makes."""
 

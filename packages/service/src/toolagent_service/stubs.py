@@ -167,8 +167,11 @@ async def open_session(_step: OpenStep) -> bool | SessionView:
     _bodiless()
 
 
-note_session = _stub(step_names.NOTE_SESSION, SessionStep, NoneType)
-"""Record the state of a session."""
+@activity.defn(name=step_names.NOTE_SESSION)
+async def note_session(_step: SessionStep) -> bool | None:
+    """Record the state of a session. False if it has no row. Older versions return None."""
+    _bodiless()
+
 
 list_launches = _stub(step_names.LIST_LAUNCHES, SessionStep, tuple[JsonValue, ...])
 """List the launches of other open sessions of the group."""

@@ -93,6 +93,8 @@ class AdmitRequest(Contract):
     session: OfSession | None = None
     alone: bool = False
     """The call is made outside of a session. If its tool has a role in a group, the answer says which."""
+    stops: SessionId | None = None
+    """The session that admission said a stop without bindings is of. It is of no other one, also after that session has ended."""
     instead: Finished | None = None
     """Do not make the call. Unless it has an answer already, this is its answer."""
     is_stop: bool = False

@@ -116,6 +116,31 @@ async def test_what_is_listed_as_under_way_is_seldom_asked_for(database: Databas
     assert [workflows.asked.count(session_id) for session_id in ("session-12345678", "session-of-others")] == [5, 2]
 
 
+class _Unlisting(Workflows):
+    """Lists nothing once, and then fails."""
+
+    has_listed = False
+
+    async def under_way(self) -> tuple[tuple[str, str], ...]:
+        if self.has_listed:
+            raise ValueError("a status that nobody knows")
+        self.has_listed = True
+        return ()
+
+
+async def test_sessions_are_asked_for_in_the_fifth_round_though_no_list_can_be_read(database: Database) -> None:
+    workflows = _Unlisting()
+    sweep = SessionSweep(await _opened(database, "session-12345678", "session-of-others"), workflows, EventTable(database))
+    await sweep.run()
+    for _ in range(3):
+        with pytest.raises(ValueError, match="status"):
+            await sweep.run()
+    assert len(workflows.lives) == 2
+    with pytest.raises(ValueError, match="status"):
+        await sweep.run()
+    assert len(workflows.lives) == 4
+
+
 async def test_a_session_without_a_row_is_asked_to_write_it(database: Database) -> None:
     """An older database was restored. That is looked for at first, and seldom later."""
     table = await _opened(database, "session-12345678", "session-that-ended")

@@ -56,13 +56,14 @@ class SessionSweep:
         self._continued = {session_id: self._continued[session_id] for _, session_id in living if session_id in self._continued}
         # One request instead of one for each session. A list that stays wrong must not leave anything running.
         is_trusted = self._rounds % _ASK_EACH != 0
+        # Before anything that may fail: else a list that fails would be asked for in each round.
+        self._rounds += 1
         listed = await self._workflows.under_way() if is_trusted and len(living) > 1 else ()
         for group_id, session_id in living:
             if (group_id, session_id) not in listed and not await self._workflows.is_under_way(group_id, session_id):
                 await self._go_on(group_id, session_id)
         if not is_trusted:
             await self._record_missing()
-        self._rounds += 1
 
     async def _record_missing(self) -> None:
         """After an older database was restored, sessions without a row go on. One that has not begun has none either, and writes none."""

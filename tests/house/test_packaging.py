@@ -153,7 +153,10 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
     assert report["present"] == []
     script = "import toolagent; toolagent.ToolCall; toolagent.ToolAgentHttp"
     asked = subprocess.run([python, "-I", "-c", script], check=False, capture_output=True, text=True)
-    assert 'toolagent.ToolAgentHttp needs httpx. In a checkout of Tool Agent: pip install "packages/toolagent[http]".' in asked.stderr.splitlines()[-1]
+    assert (
+        'toolagent.ToolAgentHttp needs httpx. In a checkout of Tool Agent: pip install "packages/toolagent[http]".'
+        in asked.stderr.splitlines()[-1]
+    )
 
     command = [str(tmp_path / "venv/bin/toolagent"), "run", "--help"]
     bare = subprocess.run(command, check=False, capture_output=True, text=True, env={})

@@ -3,8 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from toolagent.extras import remedy_of
-
 if TYPE_CHECKING:
     from toolagent.client.child import ChildOptions, call_tool
     from toolagent.client.failures import AnswerPendingError, CallRefusedError, ToolAgentError
@@ -64,4 +62,5 @@ def __getattr__(name: str) -> object:
         return getattr(import_module(f"toolagent.{module}"), name)
     except ModuleNotFoundError as error:
         extra = "http" if module == "client.http" else "temporal"
-        raise ImportError(f"toolagent.{name} needs {error.name}. {remedy_of(extra)}", name=error.name) from error
+        remedy = import_module("toolagent.extras").remedy_of(extra)
+        raise ImportError(f"toolagent.{name} needs {error.name}. {remedy}", name=error.name) from error

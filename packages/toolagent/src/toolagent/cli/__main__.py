@@ -4,8 +4,6 @@ import sys
 from importlib import import_module
 from io import TextIOWrapper
 
-from toolagent.extras import remedy_of
-
 __all__ = ["main"]
 
 _WRONG_USAGE = 2
@@ -19,7 +17,8 @@ def main() -> None:
     try:
         app = import_module("toolagent.cli.app").app
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"The command toolagent needs {error.name}. {remedy_of('cli')}\n")
+        remedy = import_module("toolagent.extras").remedy_of("cli")
+        sys.stderr.write(f"The command toolagent needs {error.name}. {remedy}\n")
         sys.exit(_WRONG_USAGE)
     app(prog_name="toolagent")
 

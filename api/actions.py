@@ -101,10 +101,10 @@ def _action_in(block: Block) -> Action:
 async def _acted(dependencies: Dependencies, said: Said, action: Action) -> tuple[Observation, str]:
     # Databases refuse some characters, so only ids are looked up.
     is_id = len(action.tool_id) <= _LONGEST_ID and re.fullmatch(TOOL_ID_PATTERN, action.tool_id) is not None
-    manifest = await dependencies.registry.get(action.tool_id) if is_id else None
-    if manifest is None:
+    entry = await dependencies.registry.called(action.tool_id) if is_id else None
+    if entry is None:
         raise await _unknown(dependencies, action.tool_id)
-    params, issues = typed_inputs(manifest.input_schema, action.inputs, dependencies.limits.max_values)
+    params, issues = typed_inputs(entry.manifest.input_schema, action.inputs, dependencies.limits.max_values)
     if issues:
         listed = "; ".join(f"Input parameter {issue.path.removeprefix('$.')!r} {issue.message}" for issue in issues[:5])
         raise ActionRefused(f"{listed}.", kind="ParameterValidationError", tool_id=action.tool_id)

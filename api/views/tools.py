@@ -81,8 +81,8 @@ async def states_of_tools(dependencies: Dependencies) -> ToolStates:
 
 async def tool_detail(dependencies: Dependencies, tool_id: str) -> ToolDetail:
     """Raises Refusal for an unknown tool."""
-    entry = await found_tool(dependencies, tool_id, dependencies.registry.entry)
-    route = await dependencies.routes.get(tool_id)
+    entry = await found_tool(dependencies, tool_id, dependencies.registry.called)
+    route = await dependencies.routes.get(entry.manifest.tool_id)
     shown = _with_sources(route, entry) if route else _stopped(entry)
     return ToolDetail(**dict(entry.manifest), sources=entry.sources, route=shown)
 

@@ -49,6 +49,11 @@ class ToolRegistry:
         alias = self._aliases.get(tool_id) if found is None else None
         return await self._find(alias, wanted) if alias else found
 
+    async def called(self, tool_id: str) -> ToolEntry | None:
+        """The active version of the tool that a call of this id finds."""
+        found = await self.find(tool_id, None)
+        return found if isinstance(found, ToolEntry) else None
+
     async def _find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         if wanted is None or is_exact(wanted):
             entry = await self._tools.get(tool_id, wanted)

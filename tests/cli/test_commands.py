@@ -27,6 +27,7 @@ def test_tools_can_be_searched_and_filtered(toolagent: Invoke) -> None:
     assert [tool["tool_id"] for tool in found["tools"]] == ["stitcher"]
     found = json.loads(toolagent("tools", "--category", "image", "--json").stdout)
     assert [tool["tool_id"] for tool in found["tools"]] == ["stitcher"]
+    assert len(json.loads(toolagent("tools", "--limit", "1", "--json").stdout)["tools"]) == 1
     nothing = toolagent("tools", "--category", "none")
     assert (nothing.exit_code, nothing.stdout) == (0, "")
 

@@ -59,7 +59,8 @@ def test_a_new_tool_overwrites_nothing(toolagent: Invoke, tmp_path: Path) -> Non
     (tmp_path / "mine").mkdir()
     assert toolagent("new-tool", "mine", "--dir", str(tmp_path)).exit_code == 2
     assert [*(tmp_path / "mine").iterdir()] == []
-    assert toolagent("new-tool", "Not An Id", "--dir", str(tmp_path)).exit_code == 2
+    wrong = toolagent("new-tool", "Not An Id", "--dir", str(tmp_path))
+    assert (wrong.exit_code, "'not-an-id' would do" in wrong.stderr) == (2, True)
 
 
 def test_every_fault_is_named_with_its_line_and_the_exit_code_says_so(toolagent: Invoke, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import toolagent
+from toolagent.extras import remedy_of
 
 ROOT_NAMES = frozenset({"workflows", "activities", "api", "workers", "tool_agent", "engine", "data", "tests", "bench"})
 HEAVY = ("temporalio", "httpx", "typer", "sqlalchemy")
@@ -152,11 +153,16 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
     assert report["present"] == []
     script = "import toolagent; toolagent.ToolCall; toolagent.ToolAgentHttp"
     asked = subprocess.run([python, "-I", "-c", script], check=False, capture_output=True, text=True)
-    assert "toolagent.ToolAgentHttp needs httpx. Install toolagent[http]." in asked.stderr.splitlines()[-1]
+    assert (
+        'toolagent.ToolAgentHttp needs httpx. In a checkout of Tool Agent: pip install "packages/toolagent[http]".'
+        in asked.stderr.splitlines()[-1]
+    )
 
     command = [str(tmp_path / "venv/bin/toolagent"), "run", "--help"]
     bare = subprocess.run(command, check=False, capture_output=True, text=True, env={})
-    assert (bare.returncode, bare.stderr) == (2, "The command toolagent needs typer. Install toolagent[cli].\n")
+    assert (bare.returncode, bare.stderr) == (2, f"The command toolagent needs typer. {remedy_of('cli')}\n")
+    servers = subprocess.run([python, "-I", "-m", "toolagent.testing.servers"], check=False, capture_output=True, text=True)
+    assert (servers.returncode, servers.stderr) == (2, f"The servers for tests need httpx. {remedy_of('testing')}\n")
     for name in set[str]().union(*(_needed(requirement, "cli") for requirement in requires)):
         _place(name, site)
     shown = subprocess.run(command, check=True, capture_output=True, text=True, env={}).stdout

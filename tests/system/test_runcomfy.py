@@ -89,6 +89,10 @@ def test_other_names_are_taken_and_not_listed(service: ServiceProcess, runcomfy:
     assert (status, refused.error_type) == (422, ErrorType.VALIDATION_ERROR)
     assert run_tool(service.http, "runcomfy_stop_env", {"container_id": server_id})[0] == 200
     assert runcomfy.ledger()["running"] == []
+    assert service.http.get("/tools/runcomfy_launch_env").raise_for_status().json()["tool_id"] == "launch_comfy_env"
+    action = {"text": "<ACTION><tool_id>runcomfy_run_only</tool_id></ACTION>"}
+    said = service.http.post("/agent/action", json=action).raise_for_status().json()["observation"]["content"]
+    assert "required" in said, said  # its inputs are judged, so it was found
 
     tools = service.http.get("/tools").json()
     assert {tool["tool_id"] for tool in tools["tools"] if tool["backend_runtime"] == "remote"} == IDS | {"runcomfy_list_envs"}

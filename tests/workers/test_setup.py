@@ -136,6 +136,22 @@ def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch,
     assert "mine" not in problems[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("SANDBOX_LEVELS", "bubblewrap,nothing", "TOOL_AGENT_SANDBOX_LEVELS, entry 2: "),
+        ("BUCKET_LIMITS", '{"default": "many"}', "TOOL_AGENT_BUCKET_LIMITS, default: "),
+        ("BUCKET_LIMITS", "16", "TOOL_AGENT_BUCKET_LIMITS: "),
+        ("BUCKET_LIMITS", "default=16", "TOOL_AGENT_BUCKET_LIMITS: It is not JSON: "),
+    ],
+)
+def test_a_wrong_part_of_a_setting_is_named_under_the_name_of_the_setting(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, said: str
+) -> None:
+    monkeypatch.setenv(f"TOOL_AGENT_{name}", value)
+    assert [problem.startswith(said) for problem in unusable()] == [True]
+
+
 def test_a_heartbeat_that_is_too_rare_for_the_lease_is_named_with_both_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     assert HostSettings(host_heartbeat_s=0.1, host_lease_s=0.3).host_lease_s == 0.3
     monkeypatch.setenv("TOOL_AGENT_HOST_HEARTBEAT_S", "5")

@@ -303,3 +303,15 @@ async def test_what_cannot_be_a_session_of_the_group_launches_nothing(temporal: 
     cause = failure.value.cause
     assert isinstance(cause, ApplicationError)
     assert (cause.type, said in cause.message, provider.launched) == (kind, True, [])
+
+
+async def test_a_group_without_a_lifecycle_is_refused_with_an_error_that_lies_as_deep_as_others(temporal: Client) -> None:
+    group = group_of().model_copy(update={"lifecycle": False})
+    stage, provider = Stage(temporal, f"advice-{uuid.uuid4().hex[:8]}"), Provider(group=group)
+    async with stage.workers(provider.steps):
+        handle = await stage.start(names.USE_GROUP, GroupUse(group_id="servers"), workflow_id=f"use-{stage.queue}")
+        with pytest.raises(WorkflowFailureError) as failure:
+            await handle.result()
+    cause = failure.value.cause
+    assert isinstance(cause, ApplicationError)
+    assert (cause.type, "no lifecycle" in cause.message, provider.launched) == ("validation_error", True, [])

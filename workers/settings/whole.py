@@ -1,5 +1,6 @@
 """The settings of all parts, and messages about wrong and unknown ones."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import get_type_hints
@@ -61,10 +62,13 @@ def unusable() -> Iterator[str]:
         try:
             part()
         except SettingsError as error:
-            yield f"{error}: {error.__cause__}"
+            named = re.search(r'"(\w+)"', str(error))  # the error has the name in its text only
+            yield f"{PREFIX}{named[1].upper() if named else ''}: It is not JSON: {error.__cause__}"
         except ValidationError as error:
             for issue in error.errors(include_url=False, include_input=False):
-                yield f"{PREFIX}{'_'.join(map(str, issue['loc'])).upper()}: {issue['msg']}"
+                setting, *place = issue["loc"]
+                where = "".join(f", {'entry ' + str(step + 1) if isinstance(step, int) else step}" for step in place)
+                yield f"{PREFIX}{str(setting).upper()}{where}: {issue['msg']}"
 
 
 def unread(variables: Mapping[str, str]) -> Iterator[str]:

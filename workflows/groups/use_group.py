@@ -5,7 +5,7 @@ The session is a child of this workflow. If this workflow ends in any way, the s
 
 from pydantic import JsonValue
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ChildWorkflowError
 
 from toolagent.client import names
 from toolagent.contracts.calls import ErrorType
@@ -35,11 +35,17 @@ class UseGroup:
             required_step(group, asked)
         session_id = f"session-{workflow.uuid4().hex}"
         request = OpenSession(session_id=session_id, group=group, params=use.params, caller=use.caller, runs=use.runs)
-        return await workflow.execute_child_workflow(
-            ToolGroup.run,
-            SessionLife(request=request).model_dump(mode="json", exclude_defaults=True),
-            id=names.session_workflow(group.group_id, session_id),
-            parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
-            cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
-            static_summary=group.group_id,
-        )
+        try:
+            return await workflow.execute_child_workflow(
+                ToolGroup.run,
+                SessionLife(request=request).model_dump(mode="json", exclude_defaults=True),
+                id=names.session_workflow(group.group_id, session_id),
+                parent_close_policy=workflow.ParentClosePolicy.REQUEST_CANCEL,
+                cancellation_type=workflow.ChildWorkflowCancellationType.WAIT_CANCELLATION_COMPLETED,
+                static_summary=group.group_id,
+            )
+        except ChildWorkflowError as error:
+            # Callers read the type of what failed: it lies as deep whether this workflow or the session has found it.
+            if isinstance(error.cause, ApplicationError):
+                raise error.cause from error
+            raise

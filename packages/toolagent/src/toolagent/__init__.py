@@ -62,4 +62,5 @@ def __getattr__(name: str) -> object:
         return getattr(import_module(f"toolagent.{module}"), name)
     except ModuleNotFoundError as error:
         extra = "http" if module == "client.http" else "temporal"
-        raise ImportError(f"toolagent.{name} needs {error.name}. Install toolagent[{extra}].", name=error.name) from error
+        remedy = import_module("toolagent.extras").remedy_of(extra)
+        raise ImportError(f"toolagent.{name} needs {error.name}. {remedy}", name=error.name) from error

@@ -17,7 +17,8 @@ def main() -> None:
     try:
         app = import_module("toolagent.cli.app").app
     except ModuleNotFoundError as error:
-        sys.stderr.write(f"The command toolagent needs {error.name}. Install toolagent[cli].\n")
+        remedy = import_module("toolagent.extras").remedy_of("cli")
+        sys.stderr.write(f"The command toolagent needs {error.name}. {remedy}\n")
         sys.exit(_WRONG_USAGE)
     app(prog_name="toolagent")
 

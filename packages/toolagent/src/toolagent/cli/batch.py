@@ -36,13 +36,15 @@ def batch(
         typer.Argument(metavar="FILE|-", show_default=False, help="A JSON list of calls, or the body of POST /run_tools; `-` is stdin."),
     ],
     ordered: Annotated[bool, typer.Option("--ordered", help="One after the other.")] = False,
-    stop_on_error: Annotated[bool, typer.Option("--stop-on-error", help="Begin no further call after a failure.")] = False,
+    stop_on_error: Annotated[
+        bool, typer.Option("--stop-on-error", help="Begin no further call after a failure. Without --ordered up to 16 are under way.")
+    ] = False,
     key: Annotated[str | None, typer.Option(metavar="KEY", help="Idempotency key of the whole batch.")] = None,
     detach: Detach = False,
 ) -> None:
     """Make many calls and list how they ended. Ctrl-C cancels the batch. Exit code 1 when a call failed.
 
-    `toolagent batch calls.json --stop-on-error`
+    `toolagent batch calls.json --ordered --stop-on-error`
 
     `echo '[{"tool_id": "echo", "params": {"message": "hi"}}]' | toolagent batch - --json`
     """

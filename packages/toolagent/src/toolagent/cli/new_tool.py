@@ -36,7 +36,7 @@ def new_tool(
     `toolagent new-tool acme:word-length --language nodejs --dir tools`
     """
     with reported():
-        tool_id = tool_id_of(name if namespace_of(name) else f"{_NAMESPACE}:{name}")
+        tool_id = _id_of(name)
         short = tool_id.partition(":")[2]
         template = TEMPLATES[language]
         target = folder / short
@@ -54,6 +54,17 @@ def new_tool(
         show_note(f"Try it by itself:  (cd {target} && {template.test_command})")
         show_note(f"Check its file:    toolagent validate {target}")
         show_note(f"With the service:  toolagent test {tool_id}")
+
+
+def _id_of(name: str) -> str:
+    """Raises ParameterError for a name that cannot be the id of a tool."""
+    try:
+        return tool_id_of(name if namespace_of(name) else f"{_NAMESPACE}:{name}")
+    except ParameterError as error:
+        near = "-".join(re.findall(r"[a-z0-9]+", name.lower())).lstrip("-0123456789")
+        such = f" {near!r} would do." if near else ""
+        said = f"{name!r} is no name of a tool: small letters, digits, _ and -, beginning with a letter, such as 'my-tool'.{such}"
+        raise ParameterError(said) from error
 
 
 def _document(tool_id: str, short: str, language: ScriptLanguage, template: Template) -> str:

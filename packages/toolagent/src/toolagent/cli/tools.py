@@ -12,6 +12,9 @@ from toolagent.contracts.http import Matches, ToolListing
 
 __all__ = ["show", "tools"]
 
+_FOUND = 20
+"""How many tools a search shows."""
+
 
 @asking
 def tools(
@@ -20,7 +23,7 @@ def tools(
     category: Annotated[str | None, typer.Option(help="Only tools of this category.")] = None,
     namespace: Annotated[str | None, typer.Option(help="Only tools whose ids begin with it and a colon.")] = None,
     tag: Annotated[str | None, typer.Option(help="Only tools that have this tag.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="With --search: the most to be shown.")] = 20,
+    limit: Annotated[int | None, typer.Option(min=1, max=1000, help="The most to be shown; by default all, with --search 20.")] = None,
 ) -> None:
     """List the tools, or search them.
 
@@ -43,12 +46,13 @@ def show(asked: Asked, tool: Tool) -> None:
 
 
 def _found(
-    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None, limit: int
+    service: ToolAgentHttp, search: str | None, category: str | None, namespace: str | None, tag: str | None, limit: int | None
 ) -> ToolListing | Matches:
     if search:
-        return service.search(search, category, namespace, tag, limit=limit)
+        return service.search(search, category, namespace, tag, limit=_FOUND if limit is None else limit)
     listing = service.tools(namespace, tag)
-    return listing.model_copy(update={"tools": tuple(tool for tool in listing.tools if category in {None, tool.category})})
+    fitting = tuple(tool for tool in listing.tools if category in {None, tool.category})
+    return listing.model_copy(update={"tools": fitting[:limit]})
 
 
 def _show_listing(listing: ToolListing | Matches) -> None:

@@ -42,8 +42,8 @@ def turn(
     )
 
 
-def outcome(of: ToolUseNote, digest: str = "done", put_down: str | None = None) -> ToolNote:
-    return ToolNote(tool_use_id=of.id, name=of.name, summary=of.summary, digest=digest, put_down=put_down)
+def outcome(of: ToolUseNote, digest: str = "done", product: str | None = None) -> ToolNote:
+    return ToolNote(tool_use_id=of.id, name=of.name, summary=of.summary, digest=digest, product=product)
 
 
 def asked(of: AgentRequest, state: LoopState, now_s: float = 0.0) -> ModelAsk:

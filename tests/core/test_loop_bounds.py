@@ -103,7 +103,7 @@ def test_a_state_of_two_hundred_calls_is_small() -> None:
         return turn(wanted, usage=Usage(input_tokens=10, cache_read_tokens=1_000 * ask.turn, output_tokens=500), said="y" * 400)
 
     def do(use_id: str) -> ToolNote:
-        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], put_down="candidate" if use_id.endswith("201") else None)
+        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], product="candidate" if use_id.endswith("201") else None)
 
     result, _ = live(of, answer, do, _clock(0))
     assert (result.end, result.state.tool_calls) == (AgentEnd.DONE, 201)

@@ -1,4 +1,4 @@
-"""What is put down with a file as a default is not even tried."""
+"""A candidate with a file as a default is not tried."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -156,7 +156,7 @@ class MakingSteps:
         if run.name == "read_file":
             raise ApplicationError("The disk is gone.", non_retryable=True, category=ApplicationErrorCategory.BENIGN)
         candidate = f"candidate-{run.tool_use_id}" if run.name == CODING.final_tool else None
-        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, put_down=candidate)
+        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, product=candidate)
 
     @activity.defn(name=step_names.VERIFY_CANDIDATE)
     async def verify(self, step: VerifyStep) -> Assessed:

@@ -129,7 +129,7 @@ class Making:
 
     async def _answer(self, act: making.Act) -> making.Answer:
         """The result of a step on the task's host. If that is lost, tries another one or raises HostLost."""
-        stub: Callable[[Any], Awaitable[making.Answer]] = getattr(stubs, act.activity)
+        stub = _stub_of(act.activity)
         while True:
             moves = act.anywhere or self._agent_on is None
             seek = HostStep(task_id=self._state.request.task_id, host=self._slot.host, moves=moves)
@@ -175,6 +175,24 @@ def _request_of(given: JsonValue, surplus: Sequence[JsonValue]) -> MakeRequest:
         own = f"the workflow's own id ({workflow.info().workflow_id!r}), and of the form {TASK_ID_PATTERN}"
         raise ApplicationError(f"task_id: {request.task_id[:128]!r} must be {own}.", non_retryable=True)
     return request
+
+
+def _stub_of(name: making.Activity) -> Callable[[Any], Awaitable[making.Answer]]:
+    match name:
+        case "inspect_task":
+            return stubs.inspect_task
+        case "diagnose":
+            return stubs.diagnose
+        case "build_candidate":
+            return stubs.build_candidate
+        case "lay_out":
+            return stubs.lay_out
+        case "brief_agent":
+            return stubs.brief_agent
+        case "verify_candidate":
+            return stubs.verify_candidate
+        case "register_candidate":
+            return stubs.register_candidate
 
 
 def _ended_by(request: MakeRequest, error: BaseException) -> EndStep:

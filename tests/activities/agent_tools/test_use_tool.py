@@ -142,7 +142,7 @@ async def test_an_index_that_is_away_is_asked_again_before_the_model_is_told(age
     assert "The index is away." in (await agent.shown()).content
 
 
-async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: Agent, database: Database) -> None:
+async def test_the_runtime_that_is_asked_for_is_the_one_that_is_submitted(agent: Agent, database: Database) -> None:
     wanted = task(2, BuildTool(tool_name=OWN, description="Count words.", runtime="docker"))
     await TaskTable(database).create(wanted)
     run = await agent.ask("register_tool", **ABOUT)

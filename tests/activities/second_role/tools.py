@@ -26,7 +26,7 @@ async def look_up(arguments: LookUp, shelves: Shelves) -> Used:
 
 
 async def answer(arguments: Answer, _shelves: Shelves) -> Used:
-    return Used({"answered": True}, put_down=arguments.place)
+    return Used({"answered": True}, product=arguments.place)
 
 
 LIBRARY_TOOLS = (

@@ -1,4 +1,7 @@
-"""A function that a model may call. `S` is the site where the tools of a role work."""
+"""A function that a model may call.
+
+`S` is the site where the tools of a role work.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A turn of the model of a chat. If it is an answer, it is recorded as the reply."""
+"""A turn of the model of a chat; an answer is recorded as the reply."""
 
 import asyncio
 

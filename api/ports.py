@@ -1,4 +1,7 @@
-"""The dependencies of the front door as protocols. `workers` passes the implementations in."""
+"""The dependencies of the front door as protocols.
+
+`workers` passes the implementations in.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence

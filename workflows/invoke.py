@@ -1,4 +1,7 @@
-"""One call: admit, call, settle. Single calls and steps of group sessions use the same functions."""
+"""One call: admit, call, settle.
+
+Single calls and steps of group sessions use the same functions.
+"""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""The client of a front door with a lane for short calls. All other calls have a workflow each."""
+"""The client of a front door with a lane for short calls.
+
+All other calls have a workflow each.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator

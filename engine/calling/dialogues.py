@@ -1,4 +1,7 @@
-"""Messages and questions of a tool to the caller of a call. They are stored, and the front door of the caller reads them."""
+"""Messages and questions of a tool to the caller of a call.
+
+They are stored, and the front door of the caller reads them.
+"""
 
 import asyncio
 import contextlib

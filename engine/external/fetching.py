@@ -1,4 +1,4 @@
-"""Fetches a table. Neither its URL nor its answer is trusted."""
+"""Fetches a table: neither its URL nor its answer is trusted."""
 
 import asyncio
 from dataclasses import dataclass

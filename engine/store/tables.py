@@ -1,4 +1,7 @@
-"""The tables. Times are UTC ISO 8601 text with six digits of seconds, so that they sort. Documents are JSON text as on the wire."""
+"""The tables of the database.
+
+Times are UTC ISO 8601 text with six digits of seconds, so that they sort. Documents are JSON text as on the wire.
+"""
 
 from typing import Any
 

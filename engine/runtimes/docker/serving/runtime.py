@@ -1,4 +1,7 @@
-"""Runs tools as containers that serve HTTP. They outlive this process if it is killed, and are found again."""
+"""Runs tools as containers that serve HTTP.
+
+They outlive this process if it is killed, and are found again.
+"""
 
 import asyncio
 import contextlib

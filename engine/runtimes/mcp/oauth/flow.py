@@ -1,4 +1,7 @@
-"""The steps of a login, by the SDK. Between the steps a browser is away; it may come back to another process."""
+"""The steps of a login, by the SDK.
+
+Between the steps a browser is away; it may come back to another process.
+"""
 
 import json
 import secrets

@@ -1,4 +1,7 @@
-"""Checks a value against a schema with the library, and shortens its errors. Imports little, because a small program uses it."""
+"""Checks a value against a schema with the library, and shortens its errors.
+
+Imports little, because a small program uses it.
+"""
 
 import json
 from collections.abc import Callable, Iterable

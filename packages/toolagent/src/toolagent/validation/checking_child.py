@@ -1,4 +1,6 @@
-"""The program that checks values against schemas within limits (see `checkers`). Usage: checking_child.py SECONDS BYTES.
+"""The program that checks values against schemas within limits (see `checkers`).
+
+Usage: checking_child.py SECONDS BYTES.
 
 It reads requests from stdin, each after its length, and answers in lines. It ends at the end of stdin, and so with its parent.
 """

@@ -1,4 +1,7 @@
-"""The ComfyUI of one rented server: its HTTP API and its WebSocket. Pictures pass through unchanged."""
+"""The ComfyUI of one rented server: its HTTP API and its WebSocket.
+
+Pictures pass through unchanged.
+"""
 
 import asyncio
 import time

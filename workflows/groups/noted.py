@@ -11,7 +11,7 @@ from toolagent_service.contracts.sessions import SessionLife, SessionStep
 from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
 from workflows import options
-from workflows.cancelling import surely
+from workflows.cancelling import despite_cancellation
 from workflows.invoke import invoke
 
 OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
@@ -63,7 +63,9 @@ class NotedSession:
         view = self.view
         workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
         step = SessionStep(group=self._request.group, view=view, alert=alert)
-        await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value)))
+        await despite_cancellation(
+            lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(view.state.value))
+        )
 
     def _change(self, **changes: object) -> None:
         self.view = sessions.reckoned(self._request.group, self.view.model_copy(update=changes), workflow.now())

@@ -100,7 +100,7 @@ class Proposals:
         if not tree.has(_DOCKERFILE):
             raise BenchRefused(
                 f"{told.host_dir!r} has no {_DOCKERFILE}. A tool is built anew wherever it runs, so what was done by hand in a container "
-                f"does not count: write down in a {_DOCKERFILE}, beside the files that it copies, how to do it again."
+                f"does not count: write the steps into a {_DOCKERFILE}, beside the files that it copies."
             )
         if not told.internal_port:
             raise BenchRefused("internal_port is 0. Name the port that the tool listens on in its container.")

@@ -1,4 +1,4 @@
-"""An agent of another role: the same loop and the same steps, for a conversation that is no task's."""
+"""An agent of another role uses the same loop and the same steps, for a conversation without a task."""
 
 import uuid
 from pathlib import Path

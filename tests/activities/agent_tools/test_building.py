@@ -1,4 +1,4 @@
-"""The way of a tool through its uses, from nothing to a candidate."""
+"""An agent builds a tool, from the first use to a candidate."""
 
 import asyncio
 import io

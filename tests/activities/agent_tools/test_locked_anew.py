@@ -64,7 +64,7 @@ async def test_what_was_not_installed_here_is_of_the_age_that_was_judged_too(age
 
 
 class Judged:
-    """Lets everything pass that is older than that."""
+    """A judge that permits everything older than its date."""
 
     def __init__(self, not_after: datetime) -> None:
         self._not_after = not_after

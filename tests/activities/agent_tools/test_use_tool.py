@@ -1,4 +1,4 @@
-"""The activity: what it tells, what it raises, what it writes down."""
+"""The activity `use_tool`: what it returns, raises and records."""
 
 import os
 import time
@@ -174,7 +174,7 @@ async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:
 
 
 class Judges:
-    """Says the same of every package."""
+    """A judge with the same verdict for all packages."""
 
     def __init__(self, word: DependencyRefusal | Exception) -> None:
         self._word = word

@@ -1,4 +1,4 @@
-"""What a librarian's model may do."""
+"""The functions of a librarian's model."""
 
 from typing import Annotated
 

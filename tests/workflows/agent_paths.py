@@ -128,7 +128,7 @@ async def cancelled_while_a_tool_works(stage: Stage) -> AnyHandle:
 PATHS: Mapping[str, Walk] = {
     "registered": Walk(registered, "registered register"),
     "goes-on": Walk(goes_on, "registered register"),
-    "gave-up": Walk(gave_up, "gave_up The model stopped without submitting a tool. It said: Done."),
+    "gave-up": Walk(gave_up, "gave_up The model stopped without"),
     "out-of-turns": Walk(out_of_turns, "turns All 1 turns are used. Give more with limits.turns."),
     "the-model-refuses": Walk(the_model_refuses, "model No model is set."),
     "a-use-breaks": Walk(a_use_breaks, "failed"),

@@ -1,4 +1,4 @@
-"""What an agent does next, and what the outcome of a step changes."""
+"""The next step of an agent, and the state after the outcome of a step."""
 
 import pytest
 

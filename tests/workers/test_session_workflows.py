@@ -1,4 +1,4 @@
-"""Which sessions Temporal lists as under way, on a real server. Nobody serves their workflows here."""
+"""Which sessions Temporal lists as running, on a real server. No worker serves their workflows here."""
 
 import asyncio
 import uuid

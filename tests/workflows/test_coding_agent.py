@@ -1,4 +1,4 @@
-"""How an agent ends whose model does not answer: on a real Temporal server with scripted steps."""
+"""The end of an agent whose model does not answer: on a real Temporal server with scripted steps."""
 
 import uuid
 from datetime import timedelta

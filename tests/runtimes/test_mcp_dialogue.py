@@ -196,4 +196,5 @@ async def test_calls_at_once_are_each_told_their_own(server: Server) -> None:
 async def test_a_server_is_told_the_modes_of_elicitation_that_the_caller_takes(modes: tuple[Elicitation, ...]) -> None:
     listens = Listener(answers=("elicitation", "roots"), elicits=modes)
     params, _ = stamped("tools/call", {}, "2026-07-28", listens, {})
-    assert params["_meta"][CLIENT_CAPABILITIES_META_KEY] == {"elicitation": {mode: {} for mode in modes}, "roots": {}}
+    meta = cast("dict[str, JsonValue]", params["_meta"])
+    assert meta[CLIENT_CAPABILITIES_META_KEY] == {"elicitation": {mode: {} for mode in modes}, "roots": {}}

@@ -10,7 +10,8 @@ import marshal
 import os
 import resource
 import sys
-from typing import Any, BinaryIO
+from collections.abc import Mapping
+from typing import BinaryIO
 
 import jsonschema_rs
 
@@ -55,7 +56,7 @@ def _answer(request: bytes, answers: BinaryIO) -> None:
         _say(answers, {"found": [("$", short(str(error)), "")]})
 
 
-def _first(checker: jsonschema_rs.Draft202012Validator, value: Any) -> tuple[Found, ...]:
+def _first(checker: jsonschema_rs.Draft202012Validator, value: object) -> tuple[Found, ...]:
     try:
         checker.validate(value)
     except jsonschema_rs.ValidationError as error:
@@ -63,7 +64,7 @@ def _first(checker: jsonschema_rs.Draft202012Validator, value: Any) -> tuple[Fou
     return ()
 
 
-def _say(answers: BinaryIO, said: dict[str, Any]) -> None:
+def _say(answers: BinaryIO, said: Mapping[str, object]) -> None:
     answers.write(json.dumps(said).encode() + b"\n")
     answers.flush()
 

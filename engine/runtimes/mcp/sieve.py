@@ -137,7 +137,7 @@ class Sieve:
 
     def _call_of(self, params: Mapping[str, JsonValue]) -> "_Told | None":
         marked = params.get("_meta")
-        call_id = cast("dict[str, JsonValue]", marked).get(IN_ANSWER_TO) if isinstance(marked, dict) else None
+        call_id = marked.get(IN_ANSWER_TO) if isinstance(marked, dict) else None
         if isinstance(call_id, str):
             return self._calls.get(call_id)
         return next(iter(self._calls.values())) if len(self._calls) == 1 else None

@@ -250,7 +250,7 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
         return b""
     params = cast("dict[str, JsonValue]", given)
     meta = params.get("_meta")
-    marks = cast("dict[str, JsonValue]", meta) if isinstance(meta, dict) else {}
+    marks = meta if isinstance(meta, dict) else {}
     said["params"] = {**params, "_meta": {**marks, IN_ANSWER_TO: call_id}}
     return b"data: " + json.dumps(said).encode() + b"\n"
 

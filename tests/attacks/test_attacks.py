@@ -1,4 +1,7 @@
-"""The short attacks on one service: each is answered, and leaves the service healthy. `make attack` runs all, and measures."""
+"""The short attacks on one service: each is answered, and leaves the service healthy.
+
+`make attack` runs all, and measures.
+"""
 
 import subprocess
 import time

@@ -1,4 +1,7 @@
-"""The dependencies of a local tool are installed once before its start; from its lock, if it has one. Details are in tests/scripts."""
+"""The dependencies of a local tool are installed once before its start; from its lock, if it has one.
+
+Details are in tests/scripts.
+"""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,7 @@
-"""Folders where diligent tools leave a line for each effect. They are granted to the tools, which are sandboxed."""
+"""Folders where diligent tools leave a line for each effect.
+
+They are granted to the tools, which are sandboxed.
+"""
 
 import json
 import tempfile

@@ -1,4 +1,7 @@
-"""Requests at and beyond their limits. `tests.attacks` measures how long the event loop is blocked meanwhile."""
+"""Requests at and beyond their limits.
+
+`tests.attacks` measures how long the event loop is blocked meanwhile.
+"""
 
 import json
 from collections.abc import Callable

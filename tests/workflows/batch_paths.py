@@ -1,4 +1,7 @@
-"""The paths of a batch. Its calls are children on the shared queue, where `steps` serve them by tool id."""
+"""The paths of a batch.
+
+Its calls are children on the shared queue, where `steps` serve them by tool id.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping

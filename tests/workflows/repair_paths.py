@@ -1,4 +1,7 @@
-"""The paths of repairing a tool. The agent's work and its guidance are as in making one."""
+"""The paths of repairing a tool.
+
+The agent's work and its guidance are as in making one.
+"""
 
 from collections.abc import Mapping
 

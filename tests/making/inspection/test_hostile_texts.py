@@ -1,4 +1,7 @@
-"""Texts with which a reader could need quadratic time. They are read on the host, where other work waits meanwhile."""
+"""Texts with which a reader could need quadratic time.
+
+They are read on the host, where other work waits meanwhile.
+"""
 
 import time
 from pathlib import Path, PurePosixPath

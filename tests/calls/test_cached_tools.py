@@ -59,13 +59,14 @@ class _BusyAtFirst(CatalogState):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.is_busy, self.is_free = True, asyncio.Event()
+        self.is_busy, self.has_read, self.is_free = True, asyncio.Event(), asyncio.Event()
 
     def number_at_once(self) -> int | None:
         return None if self.is_busy else super().number_at_once()
 
     async def number(self) -> int:
         number = await super().number()
+        self.has_read.set()
         await self.is_free.wait()
         return number
 
@@ -75,7 +76,7 @@ async def test_a_renewal_that_took_long_does_not_undo_a_later_one(database: Data
     state = _BusyAtFirst(database)
     cached = CachedTools(registry, state)
     slow = asyncio.create_task(cached.renew())
-    await asyncio.sleep(0.05)
+    await state.has_read.wait()
     await registry.register(ToolManifest(tool_id="t", name="T", version="1.0.0"), (SOURCE,))
     state.is_busy = False
     await cached.renew()

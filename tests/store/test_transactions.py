@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, literal, select
+from sqlalchemy import func, literal, select, text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.connection.visits import VISITORS
@@ -41,6 +42,23 @@ async def test_it_leaves_nothing_where_its_function_raises_and_others_may_write_
     assert await database.transact(_write) == 1
     async with database.write() as connection:
         assert await _write(connection, "two") == 2
+
+
+async def test_after_a_commit_that_fails_the_next_transaction_has_a_connection_without_it(sqlite_url: str) -> None:
+    database = Database(sqlite_url)
+
+    async def break_a_promise(connection: AsyncConnection) -> None:
+        """SQLite refuses the commit, and its transaction stays open."""
+        await _write(connection)
+        await connection.execute(text("CREATE TABLE ours (id INTEGER PRIMARY KEY)"))
+        await connection.execute(text("CREATE TABLE theirs (id INTEGER REFERENCES ours (id) DEFERRABLE INITIALLY DEFERRED)"))
+        await connection.execute(text("INSERT INTO theirs VALUES (1)"))
+
+    with pytest.raises(IntegrityError, match="FOREIGN KEY"):
+        await database.transact(break_a_promise)
+    assert await _count(database) == 0
+    assert await database.transact(_write) == 1
+    await database.close()
 
 
 async def test_who_is_cancelled_meanwhile_has_waited_for_its_end(database: Database) -> None:

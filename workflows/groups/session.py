@@ -194,11 +194,11 @@ class Session(LimitedSession):
             fields = ", ".join(the_step(group, GroupRole.STOP).bindings.values())
             message = f"The launch's answer has not all fields that the stop takes ({fields}). Correct the group's `bindings`, or the tool."
             error = ToolError(type=ErrorType.EXECUTION_ERROR, message=message)
-            await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=f"It cannot be stopped. {error.message}")
+            await self._fail(self.end or SessionEnd.LAUNCH_FAILED, error, alert=f"It cannot be stopped. {error.message}")
             return True
         elif group.verify is None:
             alert = "It is not known whether anything was launched; the group has no `verify`."
-            await self._fail(SessionEnd.LAUNCH_FAILED, error, alert=alert)
+            await self._fail(self.end or SessionEnd.LAUNCH_FAILED, error, alert=alert)
             return True
         return found is not None
 

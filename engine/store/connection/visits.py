@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable
+from sqlalchemy import Connection, CursorResult, Dialect, Engine, Executable, RootTransaction
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from engine.store.connection.outages import ALL_BUSY
@@ -36,7 +36,7 @@ class Visits:
     def __init__(self, reading: Engine, writing: Engine, commit: Callable[[Callable[[], None]], None], wait_s: float) -> None:
         self._reading, self._writing, self._commit, self._wait_s = reading, writing, commit, wait_s
         self._kept: Connection | None = None
-        """The connection of the thread that writes. It is given up after an error."""
+        """The connection of the thread that writes."""
         self._is_closed = False
         self._free = asyncio.Semaphore(VISITORS - 1)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="database writes")
@@ -80,19 +80,26 @@ class Visits:
     def _made(self, work: Work[T]) -> T:
         if self._kept is None:
             self._kept = self._writing.connect()
-        transaction = None
+        transaction: RootTransaction | None = None
         try:
             transaction = self._kept.begin()
             result = _at_once(work(cast("AsyncConnection", _Statements(self._kept))))
             self._commit(transaction.commit)
         except BaseException:
-            try:
-                if transaction is not None and transaction.is_active:
-                    transaction.rollback()
-            finally:
-                self._give_up()
+            self._undo(transaction)
             raise
         return result
+
+    def _undo(self, transaction: RootTransaction | None) -> None:
+        """Roll back. The connection is given up if that fails, and after a `BEGIN` or a `COMMIT` that failed."""
+        is_usable = False
+        try:
+            if transaction is not None and transaction.is_active:
+                transaction.rollback()
+                is_usable = not transaction.connection.invalidated
+        finally:
+            if not is_usable:
+                self._give_up()
 
     def _give_up(self) -> None:
         kept, self._kept = self._kept, None

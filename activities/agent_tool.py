@@ -1,4 +1,7 @@
-"""A function that a model may call. `S` is the site where the tools of a role work."""
+"""A function that a model may call.
+
+`S` is the site where the tools of a role work.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -31,13 +34,13 @@ class Arguments(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The outcome of a use: `value` is shown to the model; `put_down` is the id of a submitted candidate, and ends the agent.
+    """The outcome of a use: `value` is shown to the model; `product` is the id of a submitted candidate, and ends the agent.
 
     `tool_ids` and `task_ids` tell the workflow of the role which tools were shown and which tasks submitted.
     """
 
     value: dict[str, JsonValue]
-    put_down: str | None = None
+    product: str | None = None
     tool_ids: tuple[str, ...] = ()
     task_ids: tuple[str, ...] = ()
 

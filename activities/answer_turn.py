@@ -1,4 +1,4 @@
-"""A turn of the model of a chat. If it is an answer, it is recorded as the reply."""
+"""A turn of the model of a chat; an answer is recorded as the reply."""
 
 import asyncio
 
@@ -33,5 +33,5 @@ class AnswerTurn:
         except (StoreUnavailableError, TimeoutError):
             return AnswerNote(note=note)
         except Exception:  # noqa: BLE001 - the workflow's step bounds how often this is retried
-            activity.logger.warning("An answer was not written down: the workflow does it", exc_info=True)
+            activity.logger.warning("An answer was not recorded: the workflow records it", exc_info=True)
             return AnswerNote(note=note)

@@ -133,15 +133,15 @@ class AskModel:
             rest = await heard.rest()
             within = also(self._note(ask, turn), turn, rest) if also is not None else None
             if also is not None and within is not None:
-                recorded = await _surely(record, also, within)
+                recorded = await _retried(record, also, within)
                 heard.was_told()
                 return recorded
             await heard.write()
         except Exception:  # noqa: BLE001 - a turn that was paid for is recorded in any case
-            activity.logger.warning("A turn of a model is written down without what it means", exc_info=True)
+            activity.logger.warning("A turn of a model is recorded without its notes", exc_info=True)
             if also is not None:
                 also.undone()
-        return await _surely(record)
+        return await _retried(record)
 
     async def _tell_busy(self, ask: ModelAsk, busy: ModelBusy) -> None:
         """Tells of each attempt in the progress, and of ever fewer in the log: a model may be busy for as long as the agent has time."""
@@ -173,7 +173,7 @@ class AskModel:
         return {keys[key]: outcome for key, outcome in (await self._kept.outcomes.get(conversation_id, keys)).items()}
 
 
-async def _surely(record: Record, also: AlsoWritten | None = None, within: Also | None = None) -> RecordedTurn:
+async def _retried(record: Record, also: AlsoWritten | None = None, within: Also | None = None) -> RecordedTurn:
     """Retries until the database is back: another attempt of the activity would pay for the turn again."""
     async with beating():
         while True:
@@ -182,7 +182,7 @@ async def _surely(record: Record, also: AlsoWritten | None = None, within: Also 
             try:
                 return await record(within)
             except StoreUnavailableError as error:
-                activity.logger.warning("A turn of a model waits to be written down: %s", error)
+                activity.logger.warning("A turn of a model waits to be recorded: %s", error)
                 await asyncio.sleep(_STORE_PAUSE_S)
 
 

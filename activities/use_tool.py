@@ -82,7 +82,7 @@ class UseTool:
             is_error=is_error,
             digest=digest_of(used.value),
             size=len(content.encode()),
-            put_down=used.put_down,
+            product=used.product,
             tool_ids=used.tool_ids,
             task_ids=used.task_ids,
         )

@@ -1,4 +1,4 @@
-"""The blocks of an MCP tool's result, put together from the layout and the output that a call keeps of them."""
+"""The blocks of an MCP tool's result, assembled from the layout and the output that a call keeps."""
 
 from collections.abc import Iterable, Mapping
 from typing import cast
@@ -9,7 +9,7 @@ from toolagent_service.calls.mcp_contents import JOINT, Block
 
 
 def blocks_of(layout: Iterable[JsonValue], output: Mapping[str, JsonValue]) -> list[Block]:
-    """The blocks as the tool gave them."""
+    """The blocks as the tool sent them."""
     text, others = str(output.get("text", "")), iter(cast("list[Block]", output.get("content") or []))
     blocks: list[Block] = []
     at = 0

@@ -1,6 +1,6 @@
-"""A process that has imported the tests of some places, and is copied for each process of pytest that xdist starts.
+"""A process that has imported some tests, and is copied for each process of pytest that xdist starts.
 
-`python -m tests.collected PLACES`: importing them takes eight seconds of processor.
+`python -m tests.collected PLACES`. Importing takes eight seconds of processor time, once for all.
 """
 
 import gc
@@ -16,7 +16,7 @@ from tests.copying import serve
 
 
 class _ModulesAlone:
-    """The tests in them are looked for by the copies."""
+    """Imports the modules only; the copies collect the tests in them."""
 
     are_whole = True
 

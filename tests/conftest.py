@@ -1,4 +1,4 @@
-"""What several kinds of test stand on."""
+"""Fixtures of several kinds of tests."""
 
 import gc
 import json
@@ -84,7 +84,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Files:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config, specs: list[XSpec]) -> None:
-    """All processes are copies of one that has imported the tests, and their services of another that has loaded the program."""
+    """All processes are copies of one that has imported the tests; their services are copies of another one that has loaded the program."""
     stack = ExitStack()
     config.add_cleanup(stack.close)
     program = stack.enter_context(collected([file_of(place) for place in config.args], config.invocation_params.dir))
@@ -100,13 +100,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first: then the processes that share the files end together (`make test` has xdist keep this order)."""
+    """Slow files come first, so that the processes end together (`make test` has xdist keep this order)."""
     items.sort(key=lambda item: next((place for place, folder in enumerate(_LONG) if f"tests/{folder}/" in item.nodeid), len(_LONG)))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def own_states(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """What services keep for their user, such as the key of their containers, is the tests' own."""
+    """Files that services keep for their user, such as the key of their containers, are in a folder of the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
         yield
@@ -114,14 +114,14 @@ def own_states(tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_image_left(own_states: None, tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """On the machine's Docker engine, of services whose state directories were the tests'."""
+    """Removes images of services whose state directories were the tests' from the Docker engine."""
     yield
     remove_images_of(tmp_path_factory.getbasetemp())
 
 
 @pytest.fixture(scope="session", autouse=True)
 def no_socket_folder_left(own_states: None, tmp_path_factory: pytest.TempPathFactory) -> Generator[None]:
-    """In the machine's temporary directory, of sandboxes whose state directories were the tests': each start of a service reads all."""
+    """Removes socket folders of sandboxes whose state directories were the tests': each start of a service reads all of them."""
     yield
     for folder in Path(tempfile.gettempdir()).glob("tool-agent-*"):
         with suppress(OSError, ValueError, KeyError):
@@ -131,7 +131,7 @@ def no_socket_folder_left(own_states: None, tmp_path_factory: pytest.TempPathFac
 
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
-    """Of the tools of catalogs: all processes share them, as one takes up to eight seconds of processor to build."""
+    """The environments of tools, shared by all processes, because building one takes up to eight seconds of processor time."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if hasattr(pytestconfig, "workerinput") else base) / "environments"
     folder.mkdir(exist_ok=True)
@@ -140,7 +140,7 @@ def environments(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with all tables and nothing in them; migrating takes a third of a second, copying does not."""
+    """A SQLite file with empty tables: copying it is faster than migrating, which takes a third of a second."""
     folder = tmp_path_factory.mktemp("database")
     migrate(f"sqlite+aiosqlite:///{folder / 'empty.db'}", folder / "migration.lock")
     return folder / "empty.db"
@@ -148,14 +148,14 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def sqlite_url(empty_database: Path, tmp_path: Path) -> str:
-    """A migrated SQLite database of the test's own."""
+    """A migrated SQLite database for the test."""
     shutil.copyfile(empty_database, tmp_path / "test.db")
     return f"sqlite+aiosqlite:///{tmp_path / 'test.db'}"
 
 
 @pytest.fixture(scope="session")
 def postgres_programs() -> Path:
-    """Where they are; a machine without them skips the test, but for one that checks everything."""
+    """The folder of the programs; without them the test is skipped, or fails where everything is required."""
     if (folder := postgres_binaries()) is None:
         lacking("PostgreSQL is not installed (Debian: apt-get install postgresql)")
     return folder
@@ -163,7 +163,7 @@ def postgres_programs() -> Path:
 
 @pytest.fixture(scope="session")
 def postgres(postgres_programs: Path) -> Generator[PostgresServer]:
-    """One server for all tests of the session: leave it as well as you found it."""
+    """One server for the whole session. A test must leave it as it was."""
     with postgres_server(postgres_programs) as server:
         yield server
 
@@ -177,7 +177,7 @@ def own_postgres(postgres_programs: Path) -> Generator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def migrated_postgres(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The name of a database with all tables and nothing in them."""
+    """The name of a database with empty tables."""
     postgres.execute("CREATE DATABASE migrated")
     migrate(postgres.url("migrated"), tmp_path_factory.mktemp("postgres") / "migration.lock")
     return "migrated"
@@ -185,14 +185,14 @@ def migrated_postgres(postgres: PostgresServer, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def postgres_url(postgres: PostgresServer, migrated_postgres: str) -> Generator[str]:
-    """A migrated PostgreSQL database, emptied after the test: a copy for each would take a third of a second."""
+    """A migrated PostgreSQL database, emptied after the test, because a copy for each would take a third of a second."""
     yield postgres.url(migrated_postgres)
     postgres.empty(migrated_postgres)
 
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> str:
-    """A migrated database of the test's own; `_ON_BOTH` says which tests see either kind."""
+    """A migrated database for the test; `_ON_BOTH` names the tests that run on both kinds."""
     return request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
 
 
@@ -208,7 +208,7 @@ ROOT = Path(__file__).parent.parent
 
 @contextmanager
 def temporal_server(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
-    """A real Temporal server, as `make up` starts it: its address and its process."""
+    """A real Temporal server, started as by `make up`: its address and its process."""
     port = free_port()
     # What was written outlives a kill all the same; only a power cut would take it.
     pragmas = {"journal_mode": "wal", "synchronous": "off"}
@@ -221,7 +221,7 @@ def temporal_server(folder: Path) -> Generator[tuple[str, subprocess.Popen[bytes
 
 @pytest.fixture(scope="module")
 def temporal_address(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One server for all files that follow each other; with the last of them it ends, as it takes a processor's time though nobody asks."""
+    """One server for consecutive files; it ends with the last of them, because an idle server uses a processor."""
     if (found := pytestconfig.stash.get(_TEMPORAL, None)) is None:
         stack = ExitStack()
         address, _ = stack.enter_context(temporal_server(tmp_path_factory.mktemp("temporal")))
@@ -247,7 +247,7 @@ def own_temporal(tmp_path: Path) -> Generator[tuple[str, subprocess.Popen[bytes]
 
 
 async def impatient(address: str) -> Client:
-    """A connection that gives a request up after half a second; by itself the SDK repeats it for ten."""
+    """A connection that gives a request up after half a second; the SDK itself retries for ten."""
     await connect(address, "default", sandbox=False, patience_s=120)
     retries = RetryConfig(max_interval_millis=100, max_elapsed_time_millis=500)
     return await Client.connect(address, plugins=[service_plugin(UnsandboxedWorkflowRunner())], retry_config=retries)
@@ -255,12 +255,12 @@ async def impatient(address: str) -> Client:
 
 @pytest.fixture(scope="module")
 def own_garbage() -> Generator[None]:
-    """What is left of workflows is collected where their file ends: a complaint of Python's about it would fail the test of another."""
+    """Collects the garbage of workflows at the end of their file: a warning about it would fail the test of another file."""
     yield
     gc.collect()
 
 
 @pytest_asyncio.fixture
 async def temporal(temporal_address: str, own_garbage: None) -> Client:
-    """Its workers run workflows as the service does, outside Temporal's sandbox: `test_replay.py` replays every path in that."""
+    """Its workers run workflows outside of Temporal's sandbox, as the service does; `test_replay.py` replays every path in the sandbox."""
     return await connect(temporal_address, "default", sandbox=False, patience_s=120)

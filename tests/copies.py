@@ -1,4 +1,4 @@
-"""Other processes of a test that begin as copies of one that has loaded the program, as services do: importing takes a second or two."""
+"""Processes of a test that begin as copies of one that has loaded the program, because importing takes a second or two."""
 
 import os
 import socket
@@ -17,9 +17,9 @@ _BOUND_S = 60.0
 
 
 def start_copy(program: str, *arguments: str, variables: Mapping[str, str] | None = None) -> tuple[Process, IO[bytes]]:
-    """`python -m PROGRAM ARGUMENTS` at our root, and what it prints. It ends with this run.
+    """Start `python -m PROGRAM ARGUMENTS` at our root; returns it with its output. It ends with this run.
 
-    Reading raises TimeoutError when it prints nothing for a minute. `variables` are all that it has, instead of ours.
+    Reading raises TimeoutError after a minute without output. `variables` replace ours.
     """
     said, prints = socket.socketpair()
     said.settimeout(_BOUND_S)
@@ -29,7 +29,7 @@ def start_copy(program: str, *arguments: str, variables: Mapping[str, str] | Non
 
 
 def start_text(text: str, *arguments: str) -> tuple[Process, IO[bytes]]:
-    """`python -c TEXT ARGUMENTS`."""
+    """Start `python -c TEXT ARGUMENTS`."""
     return start_copy("tests.copies", text, *arguments)
 
 

@@ -1,6 +1,6 @@
-"""Processes that begin as copies of one that has imported what they need: importing takes seconds of processor at each start, copying none.
+"""Processes that begin as copies of one that has imported what they need: importing takes seconds of processor time, copying none.
 
-As a program, `python tests/copying.py ADDRESS`, it is a process of pytest in xdist's eyes: it asks for a copy, and ends with it.
+`python tests/copying.py ADDRESS` is a process of pytest for xdist: it asks for a copy, and ends with it.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ _LONGEST_ORDER = 1 << 17
 
 
 class Order(TypedDict):
-    """Where a copy runs, as what, and with which environment."""
+    """Where a copy runs, under which name, and with which environment."""
 
     folder: str
     program: str
@@ -33,7 +33,7 @@ class Order(TypedDict):
 
 
 class Copy:
-    """A process that is no child of ours; to be used as one of `subprocess`. The one that was copied says when it has ended, and how."""
+    """A process that is not our child, used like one of `subprocess`. The copied process reports its end."""
 
     def __init__(self, pid: int, told: socket.socket) -> None:
         self.pid = pid
@@ -46,7 +46,7 @@ class Copy:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Its exit code, negative when a signal ended it. Raises TimeoutExpired."""
+        """The exit code, negative after a signal. Raises TimeoutExpired."""
         if self.returncode is None:
             if not select.select([self._told], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
@@ -66,7 +66,7 @@ class Copy:
 
 
 def ask(address: str, order: Order, descriptors: Sequence[int]) -> Copy:
-    """A copy of the process that serves there, with these as its standard input, output and error."""
+    """A copy of the process that serves this address, with these files as standard input, output and error."""
     told = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     told.connect(address)
     socket.send_fds(told, [json.dumps(order).encode()], descriptors)
@@ -75,7 +75,7 @@ def ask(address: str, order: Order, descriptors: Sequence[int]) -> Copy:
 
 @contextmanager
 def listening() -> Generator[tuple[str, socket.socket]]:
-    """An address and what `serve` takes. Whoever asks before somebody serves waits."""
+    """An address, and the argument of `serve`. Requests wait until a process serves."""
     with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(address := f"{folder}/copies")
         listener.listen(64)
@@ -83,7 +83,7 @@ def listening() -> Generator[tuple[str, socket.socket]]:
 
 
 def serve(listener: socket.socket) -> Order:
-    """Returns in each copy, with what it is to be; never in the process that is copied."""
+    """Returns in each copy, with its order; never in the copied process."""
     begun: dict[int, socket.socket] = {}
     woken, wake = socket.socketpair()
     wake.setblocking(False)
@@ -113,7 +113,7 @@ def serve(listener: socket.socket) -> Order:
 
 
 def _wake(_number: int, _frame: FrameType | None) -> None:
-    """What wakes is that there is a handler."""
+    """Does nothing: the handler alone wakes the process."""
 
 
 def _tell_ended(begun: dict[int, socket.socket]) -> None:
@@ -124,7 +124,7 @@ def _tell_ended(begun: dict[int, socket.socket]) -> None:
 
 
 def _begun(order: Order, descriptors: Sequence[int], tell: socket.socket) -> Order:
-    """As if this process had been started so."""
+    """Make this process look as if it was started so."""
     os.setsid()
     os.chdir(order["folder"])
     os.environ.clear()  # noqa: TID251 - it has been started with others
@@ -141,7 +141,7 @@ def _begun(order: Order, descriptors: Sequence[int], tell: socket.socket) -> Ord
 
 
 def _show(environment: Mapping[str, str]) -> None:
-    """Where others read what this process was started with, as far as there is room; nothing of ours reads it there any more."""
+    """Write the command line where other processes read it, as far as there is room; nothing of ours reads it there any more."""
     begin, end = map(int, Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[47:49])
     told = b"".join(f"{name}={value}\0".encode() for name, value in environment.items() if name.startswith("TOOL_AGENT_"))
     ctypes.memset(begin, 0, end - begin)

@@ -1,4 +1,4 @@
-"""Disks that are soon full."""
+"""Small disks, and limits of file sizes."""
 
 import os
 import resource
@@ -17,7 +17,7 @@ __all__ = ["file_size_limit", "fill", "tiny_disk"]
 
 @contextmanager
 def tiny_disk(folder: Path, size: str) -> Generator[Path]:
-    """A disk of so many bytes (`256k`, `4m`), in `folder`. Skips the test where none can be mounted."""
+    """A disk of this size (`256k`, `4m`) in `folder`. Skips the test if none can be mounted."""
     folder.mkdir()
     mount, unmount = shutil.which("mount"), shutil.which("umount")
     if os.geteuid() != 0 or mount is None or unmount is None:
@@ -34,7 +34,7 @@ def tiny_disk(folder: Path, size: str) -> Generator[Path]:
 
 @contextmanager
 def file_size_limit(size: int) -> Generator[None]:
-    """No file of this process may grow beyond so many bytes: what an ordinary user's quota does."""
+    """No file of this process may grow beyond this number of bytes, as with a user's quota."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -44,7 +44,7 @@ def file_size_limit(size: int) -> Generator[None]:
 
 
 def fill(filler: Path) -> None:
-    """Make a file of all the room that is left on its disk."""
+    """Make a file that fills its disk."""
     with filler.open("wb", buffering=0) as target, suppress(OSError):
         while True:
             target.write(bytes(4096))

@@ -1,4 +1,4 @@
-"""What a test does where the machine lacks something, or may too much."""
+"""Skips for machines that lack something, and a reader without root's rights."""
 
 import ctypes
 from collections.abc import Generator
@@ -17,7 +17,7 @@ _READS_ALL = 0b110
 
 
 def lacking(what: str) -> NoReturn:
-    """Skips the test with this reason; fails it where everything is checked, as there nothing may be left out."""
+    """Skips the test with this reason; fails it where everything is required."""
     if environment().get("CI") == "true":
         pytest.fail(what)
     pytest.skip(what)
@@ -25,7 +25,7 @@ def lacking(what: str) -> NoReturn:
 
 @contextmanager
 def read_as_its_owner() -> Generator[None]:
-    """This thread, even of root, reads only what the mode of a file or folder lets it."""
+    """This thread, even of root, may read only what the mode of a file or folder permits."""
     libc = ctypes.CDLL(None)
     header, held = (ctypes.c_uint32 * 2)(_CAPABILITIES_V3, 0), (ctypes.c_uint32 * 6)()
     assert libc.capget(header, held) == 0

@@ -1,4 +1,4 @@
-"""The real parts that tests stand on, put together as a worker does it."""
+"""The real parts of tests, assembled as a worker does."""
 
 import shutil
 from collections.abc import Generator, Mapping
@@ -76,18 +76,18 @@ def prompt_settlement(registry: ToolRegistry, calls: CallTable, database: Databa
 def begun_calls(
     supervisor: Supervisor, exchange: Exchange, calls: CallTable, settlement: PromptSettlement, intake: Intake, **more: float
 ) -> BegunCalls:
-    """Of the host `h1`, which has one slot."""
+    """The begun calls of the host `h1`, which has one slot."""
     return BegunCalls(supervisor, exchange, calls, settlement, UsualDurations(), {"default": 1}, intake, Grace(1.0), "h1", **more)
 
 
 def container_parts(settings: DockerSettings, engine: Engine, **more: object) -> DockerParts:
-    """Their ways out are for the user of the settings."""
+    """Their network access is for the user of the settings."""
     return replace(DockerParts(settings, engine, Egress(settings.state, identity=settings.identity)), **more)
 
 
 @contextmanager
 def launching(state: Path, variables: Mapping[str, str] | None = None) -> Generator[Launcher]:
-    """What starts processes on this state directory, with a guardian of its own."""
+    """Starts processes on this state directory, with a guardian of its own."""
     owner = Owner.of_this_process(state)
     with Guardian(owner) as guardian:
         yield Launcher(owner, guardian, variables or {"PATH": "/usr/bin:/bin"}, shutil.which("setpriv"))
@@ -98,12 +98,12 @@ def bubblewrap(state: Path) -> Bubblewrap:
 
 
 def installer_of(indexes: Indexes, egress: Egress, timeout_s: float = 300.0) -> Installer:
-    """It reaches the indexes by this way out."""
+    """An installer that reaches the indexes by this egress."""
     return Installer(indexes, through(egress, trusted=True), timeout_s)
 
 
 def machine_indexes(programs: Programs) -> Indexes:
-    """As uv and npm are set up on this machine; they are asked once for all tests, as npm takes a second of processor to say it."""
+    """The indexes of uv and npm on this machine, read once for all tests, because npm takes a second of processor time."""
     ask = indexes_of(programs, environment())
     variables = tuple((name, value) for name, value in sorted(environment().items()) if name.startswith(_OF_INSTALLERS))
 
@@ -125,7 +125,7 @@ def sandboxing(
     uv_binary: str | None = None,
     audit: Audit | None = None,
 ) -> Sandboxing:
-    """By bubblewrap; `environments` is where those of tools are kept."""
+    """A sandbox by bubblewrap; `environments` is the folder of the environments of tools."""
     policy = policy or SandboxPolicy()
     sandbox = Sandbox(bubblewrap(state), policy)
     egress = Egress(state, policy.private_hosts)

@@ -1,4 +1,4 @@
-"""A real PostgreSQL server in a temporary folder, started as an ordinary user and gone with the tests, however they end."""
+"""A real PostgreSQL server in a temporary folder, run by an ordinary user; it ends with the tests, however they end."""
 
 import os
 import pwd
@@ -47,7 +47,7 @@ END $$
 
 
 def postgres_binaries() -> Path | None:
-    """The folder of the newest installed server; None when there is none."""
+    """The folder of the newest installed server; None if there is none."""
     candidates = sorted(_INSTALLED.glob("*/bin"), key=lambda folder: int(folder.parent.name.split(".")[0]), reverse=True)
     if config := shutil.which("pg_config"):
         said = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=False).stdout.strip()
@@ -56,7 +56,7 @@ def postgres_binaries() -> Path | None:
 
 
 class PostgresServer:
-    """A server that can be stopped, killed, halted and started again where it was; its collation is that of English, not of bytes."""
+    """A server that can be stopped, killed, halted and restarted. Its collation is English, not by bytes."""
 
     def __init__(self, binaries: Path, folder: Path) -> None:
         self.port = free_port()
@@ -94,7 +94,7 @@ class PostgresServer:
         wait_until(self._answers, "PostgreSQL answers", 30.0)
 
     def stop(self) -> None:
-        """As an operator does: connections are ended, nothing is lost."""
+        """Stop as an operator does: connections are ended, nothing is lost."""
         self._end(signal.SIGINT)
 
     def kill(self) -> None:
@@ -105,7 +105,7 @@ class PostgresServer:
 
     @contextmanager
     def halted(self) -> Generator[None]:
-        """The machine hangs: connections stay open and nobody answers."""
+        """Freezes the server: connections stay open without answers."""
         processes = [psutil.Process(self._running.pid), *self._backends()]
         for process in processes:
             process.suspend()
@@ -116,7 +116,7 @@ class PostgresServer:
                 process.resume()
 
     def execute(self, statement: str, database: str = "postgres") -> str:
-        """What `psql` says to it. Raises CalledProcessError."""
+        """The output of `psql`. Raises CalledProcessError."""
         command = ["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-p", str(self.port), "-U", _USER]
         done = subprocess.run(
             [str(self._binaries / command[0]), *command[1:], "-d", database, "-c", statement],
@@ -129,11 +129,11 @@ class PostgresServer:
         return done.stdout.strip()
 
     def empty(self, database: str) -> None:
-        """Take all rows from its tables, whoever is connected to it."""
+        """Delete all rows of its tables, despite other connections."""
         self.execute(_EMPTY, database)
 
     def end(self) -> None:
-        """However it is, afterwards it is gone."""
+        """End the server in any state."""
         if self._child is not None:
             self._end(signal.SIGQUIT)
 
@@ -162,7 +162,7 @@ class PostgresServer:
 
 @contextmanager
 def postgres_server(binaries: Path) -> Generator[PostgresServer]:
-    """A running server of one's own."""
+    """A running server for the block."""
     with tempfile.TemporaryDirectory(prefix="tool-agent-postgres-", ignore_cleanup_errors=True) as folder:
         server = PostgresServer(binaries, Path(folder))
         server.initialise()
@@ -175,7 +175,7 @@ def postgres_server(binaries: Path) -> Generator[PostgresServer]:
 
 @contextmanager
 def postgres_database(server: PostgresServer) -> Generator[str]:
-    """The URL of a database of one's own, which is gone afterwards, whoever is connected to it."""
+    """The URL of a new database, which is dropped afterwards, despite other connections."""
     name = f"test_{secrets.token_hex(6)}"
     server.execute(f"CREATE DATABASE {name} TEMPLATE template0")
     try:
@@ -185,7 +185,7 @@ def postgres_database(server: PostgresServer) -> Generator[str]:
 
 
 def _as_ordinary_user() -> list[str]:
-    """On a leash: it dies with the tests even when they are killed. PostgreSQL refuses to run as root."""
+    """A command of an ordinary user, which dies with the tests: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return ["setpriv", "--pdeathsig", "KILL", "--"]
     user = pwd.getpwnam(_ordinary_user())

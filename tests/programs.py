@@ -1,4 +1,4 @@
-"""Programs that tests start: they end with the test run, however that ends."""
+"""Programs of tests, which end with the test run, however it ends."""
 
 import asyncio
 import atexit
@@ -16,7 +16,7 @@ _watched: set[int] = set()
 
 
 class Program(subprocess.Popen[bytes]):
-    """One in a session of its own, which a guardian kills when this process has died. A service then ends its own children."""
+    """A program in its own session. A guardian kills it when this process has died; a service then ends its own children."""
 
     def __init__(self, command: Sequence[str], **options: Any) -> None:
         _guardian()  # before there is something to guard
@@ -25,7 +25,7 @@ class Program(subprocess.Popen[bytes]):
 
 
 async def start_program(*command: str, **options: Any) -> asyncio.subprocess.Process:
-    """The same for those that are waited for in the loop."""
+    """The same for programs that the event loop waits for."""
     _guardian()
     process = await asyncio.create_subprocess_exec(*command, start_new_session=True, **options)
     end_with_us(process.pid)

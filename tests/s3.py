@@ -1,4 +1,4 @@
-"""A server that speaks S3, as a process of its own."""
+"""An S3 server as a process of its own."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ __all__ = ["S3Server", "s3_server"]
 
 @dataclass(frozen=True, slots=True)
 class S3Server:
-    """What it keeps is gone when it ends."""
+    """Its content is lost at its end."""
 
     endpoint: str
     process: subprocess.Popen[bytes]
@@ -35,7 +35,7 @@ class S3Server:
 
 @contextmanager
 def s3_server(folder: Path) -> Generator[S3Server]:
-    """Running and answering; its output is in `folder/s3.log`."""
+    """A running server; its output is in `folder/s3.log`."""
     endpoint = f"http://127.0.0.1:{(port := free_port())}"
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     with (folder / "s3.log").open("wb") as log, Program(command, stdout=log, stderr=log) as process:

@@ -1,4 +1,4 @@
-"""Which tests one of several processes of pytest runs, and how such a process begins."""
+"""Which tests each process of pytest runs, and how such a process begins."""
 
 import shlex
 import sys
@@ -39,7 +39,7 @@ WITH_THE_SHARED_SERVICE = frozenset(
 
 
 class Files(LoadFileScheduling):
-    """A process gets the tests of a file, or of those that share a service."""
+    """A process gets the tests of one file, or of the files that share a service."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = file_of(nodeid)
@@ -52,7 +52,7 @@ def file_of(nodeid: str) -> str:
 
 @contextmanager
 def collected(places: Sequence[str], folder: Path) -> Generator[str]:
-    """A command, for xdist, that is a process of pytest which has imported the tests of these places, as seen from this folder."""
+    """A command, for xdist, of a pytest process that has imported the tests of these places, relative to this folder."""
     command = [sys.executable, "-m", "tests.collected", *places]
     variables = {**environment(), "PYTHONPATH": str(_ROOT)}
     with listening() as (address, listener), Program(command, cwd=folder, env=variables, stdin=listener, stdout=DEVNULL) as program:

@@ -1,4 +1,4 @@
-"""Errors that keep the service from starting or going on. They are shown to people, without a traceback."""
+"""Errors that keep the service from starting or going on, shown to people without a traceback."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,4 +1,7 @@
-"""The kinds of processes: everything in one, a host alone, a front door alone, an IM contact alone. Each stops in reverse order."""
+"""The kinds of processes: everything in one, a host alone, a front door alone, an IM contact alone.
+
+Each stops in reverse order.
+"""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager

@@ -12,7 +12,7 @@ from temporalio.exceptions import ActivityError, ApplicationError, RetryState, T
 from toolagent.contracts.making import Guidance
 from toolagent_service.agents import loop
 from toolagent_service.contracts.agent import AgentRequest, AgentResult, LoopState, ModelAsk, ModelTurnNote, ToolNote, ToolRun
-from workflows.cancelling import heed_cancellation
+from workflows.cancelling import raise_if_cancelled
 
 
 class AgentLoop:
@@ -38,7 +38,7 @@ class AgentLoop:
         """The agent's result; if the history of this run is long, the request for the next run."""
         while True:
             # A step that ended as it was cancelled has an answer.
-            heed_cancellation()
+            raise_if_cancelled()
             if not self._whole and self._is_long():
                 await workflow.wait_condition(workflow.all_handlers_finished)
                 return self._request.model_copy(update={"resume_from": self.state})

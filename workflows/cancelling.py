@@ -10,13 +10,13 @@ from temporalio.exceptions import FailureError, is_cancelled_exception
 R = TypeVar("R")
 
 
-def heed_cancellation() -> None:
+def raise_if_cancelled() -> None:
     """Raises CancelledError before new work if the workflow is cancelled: a step that ended at that moment did not raise it."""
     if workflow.cancellation_reason() is not None:
         raise asyncio.CancelledError
 
 
-async def surely(work: Callable[[], Awaitable[R]], heard: Callable[[], None] = lambda: None) -> R:
+async def despite_cancellation(work: Callable[[], Awaitable[R]], heard: Callable[[], None] = lambda: None) -> R:
     """The result of the work, which is repeated after each cancellation; calls `heard` for each. Raises all other errors."""
     while True:
         try:

@@ -1,4 +1,7 @@
-"""One call: admit, call, settle. Single calls and steps of group sessions use the same functions."""
+"""One call: admit, call, settle.
+
+Single calls and steps of group sessions use the same functions.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +32,7 @@ from toolagent_service.contracts.steps import (
     SettleRequest,
 )
 from workflows import options
-from workflows.cancelling import surely
+from workflows.cancelling import despite_cancellation
 from workflows.lost_hosts import is_not_taken, is_taken_before, told_when_lost
 
 _LOST, _TAKEN = "lost-with-its-host", "taken-before"
@@ -116,7 +119,7 @@ async def adopted(
 async def tell(asked: AdoptedCall) -> None:
     """Signal the workflow that waits for the call; the record has the result."""
     try:
-        await surely(lambda: workflow.get_external_workflow_handle(asked.workflow_id).signal(step_names.ANSWERED))
+        await despite_cancellation(lambda: workflow.get_external_workflow_handle(asked.workflow_id).signal(step_names.ANSWERED))
     except FailureError as error:
         workflow.logger.info("asker_gone: %s", error)
 
@@ -187,7 +190,7 @@ async def _joined(request: JoinRequest, door: str, pause: timedelta) -> timedelt
         if is_cancelled_exception(error):
             return pause
         if pause == options.JOIN_PAUSE or not workflow.patched(_GROWS):
-            await surely(lambda: workflow.sleep(options.JOIN_PAUSE))
+            await despite_cancellation(lambda: workflow.sleep(options.JOIN_PAUSE))
         else:
             await _paused(pause)
         return min(2 * pause, options.LONGEST_JOIN_PAUSE)
@@ -214,7 +217,7 @@ async def _admit(request: AdmitRequest, *, is_cancelled: bool) -> tuple[Admissio
         asked = request.model_copy(update={"is_cancelled": True}) if known else request
         return await workflow.execute_local_activity(stubs.admit, asked, **options.admit(request.call.tool_id))
 
-    admission = await surely(admit, lambda: heard.append(True))
+    admission = await despite_cancellation(admit, lambda: heard.append(True))
     return admission, bool(heard)
 
 
@@ -279,7 +282,7 @@ def _asked(plan: CallPlan, request: AdmitRequest) -> CallRequest:
 async def _settle(request: SettleRequest) -> ToolResult:
     """Record the end of the call, also if it is cancelled meanwhile. If that fails, the result says so."""
     try:
-        settled = await surely(lambda: workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan)))
+        settled = await despite_cancellation(lambda: workflow.execute_local_activity(stubs.settle, request, **options.settle(request.plan)))
     except FailureError as error:
         return _not_recorded(request, error)
     return _whole(settled, request.outcome)

@@ -31,7 +31,7 @@ CREATE_DOCKER_ENV = AgentTool(
     "create_docker_env",
     "Make a container to build and try things in, as root. It sees the files of the task at /work, read-only, reaches the package "
     "indexes and nothing else, and keeps its own files until it is destroyed or not used for long. Returns container_id and "
-    "port_mapping. It cannot become a tool: what you do in it has to be written down in a Dockerfile.",
+    "port_mapping. It cannot become a tool: write the steps that it needs into a Dockerfile.",
     CreateDockerEnv,
     create_docker_env,
 )

@@ -51,15 +51,15 @@ async def register_tool(arguments: RegisterTool, site: Site) -> Used:
         },
     )
     site.beat(f"locking and packing {arguments.tool_id}")
-    put = await site.proposals.put_down(site.bench, site.own_tool, told, is_there=site.is_repair, runtime=site.runtime)
-    message = "It is put down, and will be built anew from its lock and checked. It cannot be called before that."
-    runtime = put.runtime.value
-    return Used({"status": "put down", "tool_id": told.tool_id, "backend_runtime": runtime, "message": message}, put.file_id)
+    submitted = await site.proposals.submit(site.bench, site.own_tool, told, is_there=site.is_repair, runtime=site.runtime)
+    message = "It is submitted: it will be built again from its lock and checked. It cannot be called before that."
+    runtime = submitted.runtime.value
+    return Used({"status": "submitted", "tool_id": told.tool_id, "backend_runtime": runtime, "message": message}, submitted.file_id)
 
 
 REGISTER_TOOL = AgentTool(
     CODING.final_tool,
-    "Put down what you made, to be checked; it ends your turn. A uv project needs main.py, started as `python main.py --port N`, and a "
+    "Submit the tool for checking; it ends your turn. A uv project needs main.py, started as `python main.py --port N`, and a "
     "pyproject.toml with all that it depends on, installed by uv_add_dependency; a docker tool needs a folder directly below /work with "
     "a Dockerfile, whose server listens on internal_port. What you declare (schemas, hosts, variables) is what it is checked against.",
     RegisterTool,

@@ -4,17 +4,17 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from engine.making.workbench.bench import Workbench
-from engine.making.workbench.proposal import Judge, Proposal, PutDown
+from engine.making.workbench.proposal import Judge, Proposal, Submitted
 from engine.runtimes.runtime import Progress
 from toolagent.contracts.task_specs import MakeRuntime
 
 
-class PutsDown(Protocol):
+class Submits(Protocol):
     """Implemented by `engine.making.workbench.proposals.Proposals`, which is not imported: the chain of imports would be too long."""
 
-    async def put_down(
+    async def submit(
         self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
-    ) -> PutDown: ...
+    ) -> Submitted: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +32,5 @@ class Site:
     remaining_s: float
     bench: Workbench
     gate: Judge
-    proposals: PutsDown
+    proposals: Submits
     beat: Progress

@@ -1,1 +1,4 @@
-"""The clients behind the routes. They refuse calls that cannot be recorded, and answer as soon as the record is written."""
+"""The clients behind the routes.
+
+They refuse calls that cannot be recorded, and answer as soon as the record is written.
+"""

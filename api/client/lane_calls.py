@@ -1,4 +1,7 @@
-"""The client of a front door with a lane for short calls. All other calls have a workflow each."""
+"""The client of a front door with a lane for short calls.
+
+All other calls have a workflow each.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
@@ -57,7 +60,7 @@ class LaneCalls:
     async def task(self, call_id: str, workflow_id: str | None = None) -> TaskView | None:
         """The state of a call; None if it has no workflow, and no door is making it. Raises AnswerPendingError."""
         view = await self._calls.task(call_id, workflow_id)
-        if view is None and (tool_id := await self._door.tool_in_hand(call_id)) is not None:
+        if view is None and (tool_id := await self._door.tool_of_accepted(call_id)) is not None:
             return TaskView(task_id=call_id, status=TaskState.RUNNING, tool_id=tool_id)
         return view
 
@@ -78,7 +81,7 @@ class LaneCalls:
         # Another door has the call: it ends soon, or gets a workflow soon.
         for _ in range(round(_STARTED_S / _LOOK_S)):
             await asyncio.sleep(_LOOK_S)
-            if await self._calls.cancel(call_id) or await self._door.tool_in_hand(call_id) is None:
+            if await self._calls.cancel(call_id) or await self._door.tool_of_accepted(call_id) is None:
                 break
         return True
 

@@ -1,4 +1,7 @@
-"""Request bodies, which refuse unknown fields. Answers are in `toolagent.contracts.http`."""
+"""Request bodies, which refuse unknown fields.
+
+Answers are in `toolagent.contracts.http`.
+"""
 
 from typing import Annotated
 

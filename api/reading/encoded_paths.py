@@ -1,4 +1,7 @@
-"""Paths with any characters in their parts, also slashes. They are matched percent-encoded, as sent."""
+"""Paths with any characters in their parts, also slashes.
+
+They are matched percent-encoded, as sent.
+"""
 
 from typing import Annotated
 from urllib.parse import unquote

@@ -61,8 +61,9 @@ class RepairToolBody(Contract):
     error: Annotated[str, _Words] = ""
     description: Annotated[str, _Words] = ""
     examples: Annotated[
-        list[JsonValue], Field(max_length=MOST_EXAMPLES, description="Calls and what has to come of them, as of `/create_tool`.")
-    ] = []
+        tuple[JsonValue, ...],
+        Field(max_length=MOST_EXAMPLES, strict=False, description="Calls and what has to come of them, as of `/create_tool`."),
+    ] = ()
     limits: Annotated[JsonObject, Field(description="What the task may take: `turns`, `wall_s`, `tokens`, `cost_usd`.")] = {}
     caller: CallerBody = CallerBody()
 

@@ -1,4 +1,7 @@
-"""The routes of the front door. A new resource is a module here and a line below."""
+"""The routes of the front door.
+
+A new resource is a module here and a line below.
+"""
 
 from api.routes import (
     agent,

@@ -1,4 +1,7 @@
-"""Streams the events of a task. A client can continue after any of them."""
+"""Streams the events of a task.
+
+A client can continue after any of them.
+"""
 
 import time
 from collections.abc import AsyncGenerator

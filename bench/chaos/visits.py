@@ -1,4 +1,7 @@
-"""Calls by MCP clients: a task, a request by itself, or one of a session. They ask again under the same key until they know the end."""
+"""Calls by MCP clients: a task, a request by itself, or one of a session.
+
+They ask again under the same key until they know the end.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""Counts the words of a text: what the scripted model of the measurements writes. `python main.py --port N`."""
+"""Counts the words of a text: what the scripted model of the measurements writes.
+
+`python main.py --port N`.
+"""
 
 import argparse
 import json

@@ -1,5 +1,6 @@
-"""One server behind a tool, by MCP and by plain HTTP. `python upstream.py --port N`.
+"""One server behind a tool, by MCP and by plain HTTP.
 
+`python upstream.py --port N`.
 It says back what it is told: to `tools/call` of `say` at `/mcp`, and to `POST /say`. Both cost it next to nothing, so what differs is ours.
 """
 

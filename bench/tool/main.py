@@ -1,5 +1,6 @@
-"""A tool that costs next to nothing: writes what it is told as a line to a file and says it back. `python main.py --port N`.
+"""A tool that costs next to nothing: writes what it is told as a line to a file and says it back.
 
+`python main.py --port N`.
 `POST /note` has an effect: `message` becomes a line of a file in the folder `effects` (its home by default); then it works on for
 `seconds`. `POST /say` only answers. It is also what the load generator is tried on, since it answers faster than anything else here.
 """

@@ -133,7 +133,7 @@ class QueuedAttempt(Attempt):
         return round(self.plan.timeout_s - earlier_s, 1) if earlier_s else self.plan.timeout_s
 
     async def before_start(self) -> None:
-        """Raises AlreadySent if `before_send` would, so that no tool is started for nothing."""
+        """Raises AlreadySent if `before_send` would, so that no tool is started without need."""
         record = await self._calls.get(self.plan.call_id) if self._turn.tries and not self.plan.repeatable else None
         if record is not None and record.sent_at is not None:
             raise AlreadySent

@@ -1,4 +1,7 @@
-"""Messages and questions of a tool to the caller of a call. They are stored, and the front door of the caller reads them."""
+"""Messages and questions of a tool to the caller of a call.
+
+They are stored, and the front door of the caller reads them.
+"""
 
 import asyncio
 import contextlib
@@ -49,7 +52,7 @@ class Dialogues:
 
 
 class CallDialogue:
-    """Call `close` at the end."""
+    """The dialogue of one call. Call `close` at the end."""
 
     def __init__(self, messages: CallMessages, call_id: str, listens: Listener, timeout_s: float, sampling: Sampling | None) -> None:
         self._messages, self._call_id, self._listens, self._timeout_s, self._sampling = messages, call_id, listens, timeout_s, sampling

@@ -125,7 +125,7 @@ class Door:
         while (is_gone := self._withdrawing.get(call_id)) is not None:
             await is_gone.wait()
 
-    async def tool_in_hand(self, call_id: str) -> str | None:
+    async def tool_of_accepted(self, call_id: str) -> str | None:
         """The tool of an accepted call that has not ended. Raises StoreUnavailableError."""
         claim = await self._tables.claims.get(call_id)
         return claim.call.tool_id if claim is not None and claim.call is not None else None

@@ -71,7 +71,7 @@ class FastCall:
         return await self._settlements.settle_with(entry, settling, is_unclaimed=request.is_new)
 
 
-class Hand(Protocol):
+class Grace(Protocol):
     """The work in progress of this process: an ordered stop waits for it."""
 
     @property
@@ -97,13 +97,13 @@ class BegunCalls:
         durations: UsualDurations,
         slots: Mapping[str, int],
         intake: Intake,
-        hand: Hand,
+        grace: Grace,
         host: str,
         *,
         budget_s: float = _BUDGET_S,
     ) -> None:
         self._supervisor, self._exchange, self._calls, self._settlement = supervisor, exchange, calls, settlement
-        self._durations, self._intake, self._hand, self._host, self._budget_s = durations, intake, hand, host, budget_s
+        self._durations, self._intake, self._grace, self._host, self._budget_s = durations, intake, grace, host, budget_s
         self._slots = {f"{host}/{bucket}": asyncio.Semaphore(most) for bucket, most in slots.items()}
         self._begun: dict[str, _Begun] = {}
 
@@ -121,7 +121,7 @@ class BegunCalls:
 
     @property
     def _is_open(self) -> bool:
-        return self._intake.is_open and self._hand.takes_calls
+        return self._intake.is_open and self._grace.takes_calls
 
     async def begin(self, admitted: Admitted, entry: ToolEntry, request: AdmitRequest) -> Admission:
         """The answer; or a plan: an attempt makes the call, or waits for its end."""
@@ -199,7 +199,7 @@ class BegunCalls:
 
     async def _made(self, begun: "_Begun", entry: ToolEntry, slot: asyncio.Semaphore) -> None:
         attempt = _BegunAttempt(begun.plan, entry, self._host, self._calls, begun.turn)
-        with self._hand.held():
+        with self._grace.held():
             try:
                 begun.outcome = await self._exchange.make(self._supervisor.call_running, attempt, begun.turn)
             except (ForTheQueue, Again, AlreadySent, Interrupted, StoreUnavailableError):

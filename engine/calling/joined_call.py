@@ -9,7 +9,7 @@ from toolagent_service.contracts.steps import JoinRequest
 
 
 class JoinedCalls:
-    """Runs at the door that makes the calls."""
+    """Waits for calls that this front door makes, for their workflows."""
 
     def __init__(self, lane: Lane, claims: ClaimTable, door: str) -> None:
         self._lane, self._claims, self._door = lane, claims, door

@@ -15,7 +15,7 @@ from engine.calling.intake import Intake
 from engine.calling.lane import BUDGET_S, Flight, Work
 from engine.calling.turn import Again, Interrupted, Told, Turn
 from engine.calls.admission import Admissions
-from engine.calls.placements import InHand
+from engine.calls.placements import OwnCall
 from engine.calls.settlement import Settlements
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.calls import CallTable, OvertakenError
@@ -78,7 +78,7 @@ class LaneMaking:
         turn = Turn(1, Told(), lambda _: None, lambda: flight.is_cancelled, workflow_id, run_id)
         request = AdmitRequest(call=flight.call, call_id=flight.call_id, workflow_id=workflow_id, run_id=run_id, is_new=True, alone=True)
         try:
-            decision = await self._admissions.admit(request, InHand(_HERE, flight.claim, flight.is_accepted))
+            decision = await self._admissions.admit(request, OwnCall(_HERE, flight.claim, flight.is_accepted))
             if isinstance(decision.admission, Answered):
                 return decision.admission.result
             if not isinstance(decision.admission, Admitted) or decision.entry is None:

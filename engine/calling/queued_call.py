@@ -1,4 +1,6 @@
-"""Attempts at a call that waited in a queue. Their number is bounded, and a call that may not be repeated is sent once.
+"""Attempts at a call that waited in a queue.
+
+Their number is bounded, and a call that may not be repeated is sent once.
 
 The attempt that knows the end of the call records it, so that no one waits for the next step of the workflow.
 """

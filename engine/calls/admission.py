@@ -9,7 +9,7 @@ from engine.calls.effects.ended import Places
 from engine.calls.endings import Refused, lost_step, refused_when_sent
 from engine.calls.lookup import entry_in
 from engine.calls.memberships import Memberships
-from engine.calls.placements import InHand, Placements
+from engine.calls.placements import OwnCall, Placements
 from engine.calls.settlement import settled_unmade, was_sent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.core.calls.idempotency import fingerprint
@@ -31,7 +31,7 @@ class Admissions:
     def __init__(self, sources: Sources, placements: Placements, places: Places, memberships: Memberships) -> None:
         self._sources, self._placements, self._places, self._memberships = sources, placements, places, memberships
 
-    async def admit(self, request: AdmitRequest, here: InHand | None = None) -> Decision:
+    async def admit(self, request: AdmitRequest, here: OwnCall | None = None) -> Decision:
         """A plan for the call, or its answer: an earlier one under the same id, or a refusal.
 
         `here`: the call is in a lane, without a queue. Raises OvertakenError if the call is refused, and another process has taken it over.

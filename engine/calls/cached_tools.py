@@ -1,4 +1,7 @@
-"""Caches of tools, and of repairs and quarantines. They hold until any process changes the catalog."""
+"""Caches of tools, and of repairs and quarantines.
+
+They hold until any process changes the catalog.
+"""
 
 import asyncio
 import time

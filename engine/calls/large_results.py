@@ -1,4 +1,4 @@
-"""Stores large outputs as files, after a check. Their results have a reference."""
+"""Stores large outputs as files, after a check, and refers to them in the results."""
 
 from dataclasses import dataclass
 

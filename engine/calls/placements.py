@@ -20,7 +20,7 @@ FRESH_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class InHand:
+class OwnCall:
     """A call that this process makes itself. Its claim is in the database once it `is_accepted`."""
 
     placement: Placement

@@ -36,13 +36,13 @@ class Settlements:
     ) -> ToolResult:
         """Like `settle`, with the tool; None if it was removed. Raises OvertakenError."""
         manifest = entry.manifest if entry else None
-        result = await _result(request.plan, await self._honest(request.plan, request.outcome), manifest)
+        result = await _result(request.plan, await self._with_mark(request.plan, request.outcome), manifest)
         record = await record_of(request.plan, manifest, request.workflow_id, request.run_id)
         return await settled(Ended(record, result, request.outcome.started_at is not None, claim, is_unclaimed), self._places)
 
     async def give_up(self, request: SettleRequest, lost: int) -> ToolResult:
         """The result of a call whose settlement was lost with its worker too often. It has no output, because that is unchecked."""
-        outcome = await self._honest(request.plan, request.outcome)
+        outcome = await self._with_mark(request.plan, request.outcome)
         return await self._ended_as(request, outcome.error or lost_step("Checking and recording the tool's answer", lost, _known(outcome)))
 
     async def record_fault(self, request: SettleRequest, faults: int, told: str) -> ToolResult:
@@ -62,7 +62,7 @@ class Settlements:
         record = await record_of(plan, None, request.workflow_id, request.run_id)
         return await settled(Ended(record, result, outcome.error is None or outcome.started_at is not None), self._places)
 
-    async def _honest(self, plan: CallPlan, outcome: Finished) -> Finished:
+    async def _with_mark(self, plan: CallPlan, outcome: Finished) -> Finished:
         """Corrects `sent` by the mark in the database: a failed attempt may not know whether an earlier one had sent the request.
 
         A caller that reads `sent: false` may safely call again.

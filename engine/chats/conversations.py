@@ -1,4 +1,4 @@
-"""Records a chat turn by turn. Every step is idempotent."""
+"""Records a chat turn by turn, in idempotent steps."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Submits tasks for a chat. The same request is the same task, however often it is made."""
+"""Submits tasks for a chat; the same request is the same task, however often it is made."""
 
 from datetime import UTC, datetime
 from typing import Protocol

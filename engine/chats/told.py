@@ -1,4 +1,7 @@
-"""The first message to a model about a message of a chat. It is derived from the archive, which does not change."""
+"""The first message to a model about a message of a chat.
+
+It is derived from the archive, which does not change.
+"""
 
 from engine.store.chats import ChatTable
 from toolagent_service.agents import service

@@ -1,4 +1,4 @@
-"""Makes entries of the catalog from what a table says of its tools. None of it is trusted."""
+"""Makes entries of the catalog from the untrusted descriptions of a table."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Fetches a table. Neither its URL nor its answer is trusted."""
+"""Fetches a table: neither its URL nor its answer is trusted."""
 
 import asyncio
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from engine.runtimes.failures import CallFailed
 from engine.runtimes.http.destination import Destinations, PinnedTransport
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.failures import TableNotReachedError, TableRefusedError
+from toolagent.core.loopback import is_confidential
 
 ALLOW_SETTING = "TOOL_AGENT_EXTERNAL_TOOLS_ALLOW"
 
 _URL = "tools_url"
 _REDIRECTS = 3
 _MAX_PORT = 65_535
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def _require_usable(url: str, key: str | None) -> None:
         raise TableRefusedError(_URL, "It holds a user name or password. Leave that out, and give a key in `api_key`.")
     if key and not (key.isascii() and key.isprintable()):
         raise TableRefusedError("api_key", "It goes into a header, which holds printable ASCII only.")
-    if key and parsed.scheme != "https" and parsed.host not in _LOOPBACK:
+    if key and not is_confidential(parsed.scheme, parsed.host):
         message = "The key would be sent over http://, where everybody on the way can read it. Give an https:// URL, or no key."
         raise TableRefusedError(_URL, message)
 

@@ -1,4 +1,4 @@
-"""The WebSocket to the IM server. It is reopened whenever it is lost."""
+"""The WebSocket to the IM server, reopened whenever it is lost."""
 
 import asyncio
 import time

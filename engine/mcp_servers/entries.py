@@ -1,4 +1,7 @@
-"""Makes entries of the catalog from what a server says of its tools. Only a trusted server's hints count."""
+"""Makes entries of the catalog from what a server says of its tools.
+
+Only a trusted server's hints count.
+"""
 
 import json
 from typing import cast

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 
-from engine.network.addresses import Address, Resolve, bounded, is_allowed, resolve
+from engine.network.addresses import Address, Resolve, resolve
 from engine.network.proxy_refusal import Refused
+from engine.network.public_addresses import ForbiddenAddress, PublicAddresses
 from toolagent_service.calls.hosts import host_matches
 
 _MAX_ASKS = 1000
@@ -44,7 +44,7 @@ class Rules:
     """`hosts` are the patterns that a program was granted; hosts that match `private_hosts` may be at addresses that are not public."""
 
     def __init__(self, hosts: Sequence[str], private_hosts: Sequence[str] = (), resolve: Resolve = resolve) -> None:
-        self._hosts, self._private_hosts, self._resolve = tuple(hosts), tuple(private_hosts), bounded(resolve)
+        self._hosts, self._allowed = tuple(hosts), PublicAddresses(private_hosts, resolve)
 
     def pattern_for(self, host: str, port: int) -> str:
         """The pattern that allows this host. Raises Refused."""
@@ -62,23 +62,20 @@ class Rules:
     async def addresses(self, host: str, port: int) -> list[Address]:
         """All addresses of an allowed host, judged; connections go to one of them. Raises Refused."""
         try:
-            found = [ip_address(address) for address in await self._resolve(host, port)]
+            return await self._allowed.of(host, port)
+        except ForbiddenAddress as forbidden:
+            address = forbidden.address
+            raise Refused(
+                403,
+                "destination_ip_prohibited",
+                f"{_joined(host, port)} is allowed, but it is at {address}, which is not a public address, or this machine's own. "
+                f"If that is meant, name {_joined(host, port)} among the private_hosts of the host's sandbox policy.",
+                f"{address} is not a public address, or is our own",
+            ) from forbidden
         except TimeoutError as error:
             raise Refused(504, "dns_timeout", f"The host {host} could not be resolved: {error}.") from error
         except (OSError, ValueError, OverflowError) as error:
             raise Refused(502, "dns_error", f"The host {host} could not be resolved: {error}.") from error
-        if any(host_matches(pattern, host, port) for pattern in self._private_hosts):
-            return found
-        for address in found:
-            if not is_allowed(address):
-                raise Refused(
-                    403,
-                    "destination_ip_prohibited",
-                    f"{_joined(host, port)} is allowed, but it is at {address}, which is not a public address, or this machine's own. "
-                    f"If that is meant, name {_joined(host, port)} among the private_hosts of the host's sandbox policy.",
-                    f"{address} is not a public address, or is our own",
-                )
-        return found
 
 
 def _joined(host: str, port: int) -> str:

@@ -1,4 +1,7 @@
-"""Imports catalog files and built-in tools into the registry. Faulty entries are reported and do not stop the others."""
+"""Imports catalog files and built-in tools into the registry.
+
+Faulty entries are reported and do not stop the others.
+"""
 
 import asyncio
 import gc

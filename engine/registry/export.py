@@ -1,4 +1,7 @@
-"""Exports the catalog as files. Entries from files come back unchanged, except for later changes."""
+"""Exports the catalog as files.
+
+Entries from files come back unchanged, except for later changes.
+"""
 
 import asyncio
 import json

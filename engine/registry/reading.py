@@ -1,4 +1,4 @@
-"""Reads all catalog files of a data folder. Writes only to the vault."""
+"""Reads all catalog files of a data folder; writes only to the vault."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The service methods for `handler.type: service-method`. To add one, add a line to METHODS."""
+"""The service methods for `handler.type: service-method`; METHODS has a line for each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

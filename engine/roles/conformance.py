@@ -1,4 +1,6 @@
-"""The conformance suite of providers of models. A test runs it for each registered provider.
+"""The conformance suite of providers of models.
+
+A test runs it for each registered provider.
 
 The endpoint plays one conversation for each situation, chosen by the first message, which is the situation's name.
 """

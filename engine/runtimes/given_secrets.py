@@ -1,4 +1,6 @@
-"""The secrets given to tools. A tool may print them, so they are removed from all text that is passed on.
+"""The secrets given to tools.
+
+A tool may print them, so they are removed from all text that is passed on.
 
 They are kept as long as the process lives, because logs are read long after they were written.
 """

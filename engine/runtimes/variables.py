@@ -1,4 +1,7 @@
-"""The environment variables of a source. Secret ones never appear where the container engine shows them."""
+"""The environment variables of a source.
+
+Secret ones never appear where the container engine shows them.
+"""
 
 import contextlib
 import os

@@ -1,4 +1,7 @@
-"""The tables of chats. What a model says and does about a message is in the tables of agents."""
+"""The tables of chats.
+
+What a model says and does about a message is in the tables of agents.
+"""
 
 from sqlalchemy import Boolean, Column, Index, Integer, String, Table, Text
 

@@ -1,4 +1,6 @@
-"""Removal of files that nothing needs. Several hosts may sweep at once.
+"""Removal of files that nothing needs.
+
+Several hosts may sweep at once.
 
 A file that was not used for the retention time and has no references loses its row. Its bytes go too, unless another file has the same.
 The files of a running call were used at its admission, less than the retention ago: so the retention has a minimum.

@@ -1,4 +1,7 @@
-"""The table `doors`: the processes that answer HTTP, and which of them are alive. Times are by the clock of the database."""
+"""The table `doors`: the processes that answer HTTP, and which of them are alive.
+
+Times are by the clock of the database.
+"""
 
 import time
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The table `evidence`: why a version may be called. Kept as long as the version."""
+"""The table `evidence`: why a version may be called; kept as long as the version."""
 
 from collections.abc import Sequence
 

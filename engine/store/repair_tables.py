@@ -1,4 +1,7 @@
-"""The tables of repairs from production. Times are by the clock of the database: those of the hosts may differ."""
+"""The tables of repairs from production.
+
+Times are by the clock of the database: those of the hosts may differ.
+"""
 
 from sqlalchemy import Column, Index, Integer, String, Table, Text
 

@@ -1,4 +1,7 @@
-"""Removes old calls, tasks, chats and sessions, with their logs, conversations and ledgers. Evidence stays with its versions."""
+"""Removes old calls, tasks, chats and sessions, with their logs, conversations and ledgers.
+
+Evidence stays with its versions.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""The tables. Times are UTC ISO 8601 text with six digits of seconds, so that they sort. Documents are JSON text as on the wire."""
+"""The tables: times are UTC ISO 8601 text with six digits of seconds, so that they sort; documents are JSON text as on the wire."""
 
 from typing import Any
 

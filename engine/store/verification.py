@@ -1,4 +1,4 @@
-"""Checks of the stored data. They only read, so a service may be running."""
+"""Checks the stored data, also while a service is running: it only reads."""
 
 import asyncio
 from collections.abc import AsyncGenerator

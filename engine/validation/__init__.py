@@ -1,1 +1,4 @@
-"""Walks along JSON Schemas, for registry and calls. `toolagent.validation` checks documents against schemas."""
+"""Walks along JSON Schemas, for registry and calls.
+
+`toolagent.validation` checks documents against schemas.
+"""

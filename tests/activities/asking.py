@@ -1,4 +1,4 @@
-"""An agent as its workflow runs it, without Temporal: the loop and the real activity, a scripted model over HTTP, a real database."""
+"""An agent as its workflow runs it, without Temporal: the loop, the real activity, a scripted model over HTTP, a real database."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -49,7 +49,7 @@ _MOST_STEPS = 500
 
 
 def scenario(conversations: dict[str, list[dict[str, JsonValue]]]) -> Scenario:
-    """Conversations by what the task asks for."""
+    """Conversations by the request of the task."""
     return Scenario(
         key=KEY,
         models=(MODEL,),
@@ -61,7 +61,7 @@ def scenario(conversations: dict[str, list[dict[str, JsonValue]]]) -> Scenario:
 
 @dataclass
 class Agent:
-    """`seconds` pass with each step; a use of a tool comes to `outcome`, given how many there were before."""
+    """Runs an agent. Each step takes `seconds`; `outcome` is the outcome of a use, given the number of earlier ones."""
 
     briefing: BriefAgent
     asking: AskModel
@@ -75,7 +75,7 @@ class Agent:
     used: list[str] = field(default_factory=list[str])
 
     async def request(self, wanted: str, **limits: float | None) -> AgentRequest:
-        """Its first step: what it is told, and what it may take."""
+        """The start of the agent: its brief and its limits."""
         spec = BuildTool(tool_name="word_counter", description=wanted, limits=MakeLimits.model_validate(limits))
         return await ActivityEnvironment().run(self.briefing.brief_agent, BriefStep(task_id=TASK, spec=spec))
 
@@ -86,7 +86,7 @@ class Agent:
         return await environment.run(self.asking.ask_model, ask)
 
     async def run(self, request: AgentRequest) -> AgentResult:
-        """To its end."""
+        """Run the agent to its end."""
         now = 0.0
         state = loop.begin(request, now)
         for _ in range(_MOST_STEPS):
@@ -124,7 +124,7 @@ async def agent_of(
     has_model: bool = True,
     other: ModelProvider | None = None,
 ) -> AsyncGenerator[Agent]:
-    """Asks the model at `url`, or an `other`; without one its vendor, which it will not get to without a key."""
+    """An agent of the model at `url`, or of an `other` provider; without one, of its vendor, which refuses it without a key."""
     files = FileStore(database, FolderContent(folder / "content"), folder / "spool", 64 << 20)
     messages, outcomes, notes, tasks = (
         MessageTable(database, files),

@@ -1,4 +1,4 @@
-"""The coding role as a model is told of it, without what its tools work with."""
+"""The coding role as a model sees it, without the parts that its tools need."""
 
 from activities.agent_tools import CODING_TOOLS
 from activities.agent_tools.site import Site

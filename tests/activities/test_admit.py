@@ -1,4 +1,4 @@
-"""A fast call is made and settled where it is admitted; what cannot be made there becomes an ordinary one."""
+"""A fast call is made and settled at its admission; any other goes to a queue."""
 
 import asyncio
 import dataclasses

@@ -1,4 +1,4 @@
-"""An answer of a model is written down by the attempt that had it; where that cannot be, the workflow does it."""
+"""The attempt that gets an answer of a model records it; if it cannot, the workflow does."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -50,7 +50,7 @@ ECHO = Text(text="There is echo.")
 
 @dataclass
 class Model:
-    """Says `content`."""
+    """A model that answers with `content`."""
 
     content: tuple[Block, ...] = (ECHO,)
     name: str = "scripted"
@@ -69,7 +69,7 @@ class Model:
 
 
 class Failing(ChatTable):
-    """Writes no answer down while there are failures."""
+    """A store that records no answer while there are `failures`."""
 
     def __init__(self, database: Database, *failures: Exception) -> None:
         super().__init__(database)
@@ -93,7 +93,7 @@ class Failing(ChatTable):
 
 
 class Unsure(Database):
-    """Says once, armed, that it does not know whether a transaction was committed."""
+    """A database that, once armed, reports an unknown outcome of one commit."""
 
     def __init__(self, url: str, *, is_committed: bool) -> None:
         super().__init__(url)
@@ -117,7 +117,7 @@ class Slow(ChatTable):
 
 
 class Stage:
-    """A chat in which `SAID` was said, and the step that is to answer it."""
+    """A chat with the message `SAID`, and the step that answers it."""
 
     def __init__(self, database: Database, folder: Path, model: Model, chats: ChatTable | None = None) -> None:
         self.chats, self._model = chats or ChatTable(database), model
@@ -132,7 +132,7 @@ class Stage:
         self.step = AnswerTurn(AskModel(Models(model, Prompts(PROMPTS), Prices()), transcript, (role,)), self.conversations)
 
     async def answered(self) -> AnswerNote:
-        """By one attempt."""
+        """The note of one attempt."""
         return await ActivityEnvironment().run(self.step.answer_turn, await self.asked())
 
     async def asked(self) -> AnswerAsk:
@@ -189,7 +189,7 @@ async def test_a_commit_that_nobody_knows_of_is_made_good(
 
 
 async def test_heartbeats_go_on_while_what_was_heard_is_written_down(database: Database, tmp_path: Path) -> None:
-    """Another attempt would pay for the turn again."""
+    """Without heartbeats, another attempt would pay for the turn again."""
     beats: list[object] = []
     stage = Stage(database, tmp_path, Model(takes_s=0.3), Slow(database))
     asked, environment = await stage.asked(), ActivityEnvironment()
@@ -202,7 +202,7 @@ async def test_heartbeats_go_on_while_what_was_heard_is_written_down(database: D
 async def test_an_answer_that_cannot_be_written_down_is_left_to_the_workflow(
     database: Database, tmp_path: Path, failure: Exception
 ) -> None:
-    """The turn was paid for, and stands."""
+    """The turn is paid for, and stays recorded."""
     model = Model()
     stage = Stage(database, tmp_path, model, Failing(database, failure, ZeroDivisionError()))
     note = await stage.answered()

@@ -1,4 +1,4 @@
-"""A turn of a model that fails: what is asked again, what is not, and what is paid all the same."""
+"""Turns of a model that fail: which are repeated, which are not, and which are paid for anyway."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -227,7 +227,7 @@ class Careless:
 
 
 class Failing(ModelTurnTable):
-    """Writes no turn down while there are failures."""
+    """A store that records no turn while there are `failures`."""
 
     failures: ClassVar[list[Exception]] = []
 
@@ -238,7 +238,7 @@ class Failing(ModelTurnTable):
 
 
 async def asked_while(failures: list[Exception], database: Database, folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[int, bool]:
-    """How often a turn is asked for, and whether it is had in the end."""
+    """How often a turn is requested, and whether it succeeds in the end."""
     model = Careless()
     monkeypatch.setattr(Failing, "failures", failures)
     monkeypatch.setattr(asking, "ModelTurnTable", Failing)

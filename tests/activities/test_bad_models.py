@@ -1,4 +1,4 @@
-"""A model that does not do what it should: its agent ends, within its limits, with a reason that a person can act on."""
+"""The agent of a misbehaving model ends within its limits, with a reason that a person can act on."""
 
 from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
@@ -56,7 +56,7 @@ async def _run(agent: Agent, wanted: str, outcome: Callable[[int], str] = str, *
 
 
 async def _told(agent: Agent) -> str:
-    """All that the model was shown of what it had wanted."""
+    """The outcomes that the model got for its uses."""
     messages: tuple[Message, ...] = await agent.messages.read(TASK)
     return "\n".join(block.content for message in messages for block in message.content if isinstance(block, ToolOutcome))
 

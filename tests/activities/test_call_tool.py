@@ -1,4 +1,4 @@
-"""Making a call: what is sent, how often, and what is said of it. Against a real HTTP server and a real database."""
+"""Making a call: its requests, their number, and its result; with a real HTTP server and a real database."""
 
 import asyncio
 import dataclasses
@@ -43,7 +43,7 @@ HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n
 
 @dataclass
 class Tool:
-    """A raw HTTP server that counts what reaches it and does what it is told."""
+    """A raw HTTP server that counts its requests, and answers as the test says."""
 
     url: str = ""
     answer: bytes = b'{"ok":true}'
@@ -79,7 +79,7 @@ Run = Callable[..., Awaitable[Finished]]
 
 
 class Faulty(RemoteRuntime):
-    """Fails as a runtime with a bug does when the tool has a fault, after it was reached."""
+    """A runtime with a bug that shows after the tool was reached."""
 
     def __init__(self, http: HttpExchange, tool: Tool) -> None:
         super().__init__(http, lambda _name: None)

@@ -1,4 +1,4 @@
-"""Destroying a tool on one host: it is out of the registry before it ends, and nothing of it stays."""
+"""Destroying a tool on one host: it leaves the registry before it ends, and leaves nothing behind."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from toolagent_service.calls.shared_processes import place_of_volumes
 
 
 class _Witness(RemoteRuntime):
-    """Notes which tools the registry still had whenever one was ended."""
+    """Notes which tools the registry had whenever one was ended."""
 
     def __init__(self, http: HttpExchange, registry: ToolRegistry) -> None:
         super().__init__(http, lambda _name: None)
@@ -158,7 +158,7 @@ async def test_the_folder_of_a_process_stays_that_comes_while_another_tool_goes(
     host: Host, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Registering(ToolRegistry):
-        """Somebody registers right after it was read."""
+        """A registry in which the tool is registered again right after it was read."""
 
         async def list_versions(self) -> tuple[ToolEntry, ...]:
             entries = await super().list_versions()
@@ -172,7 +172,7 @@ async def test_the_folder_of_a_process_stays_that_comes_while_another_tool_goes(
 
 
 async def test_while_a_session_cannot_be_read_no_tool_is_removed(host: Host, database: Database) -> None:
-    """A newer version has written it, and its stop may need any of them."""
+    """A newer version has written the session, and its stop may need any of the tools."""
     assert await SessionTable(database).open(*opened(1), None)
     await not_to_be_read(database, "session-00000001")
     with pytest.raises(ApplicationError, match="session-00000001") as refused:

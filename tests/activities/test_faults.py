@@ -1,4 +1,4 @@
-"""A step that fails for a reason that nobody foresaw ends; one that waits for the database does not."""
+"""A step with an unforeseen failure ends; a step that waits for the database goes on."""
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -52,7 +52,7 @@ async def test_faults_of_a_step_are_counted_apart_from_what_it_waits_for_and_end
 
 
 class Broken(TaskTable):
-    """As with a row that cannot be read."""
+    """Fails as at an unreadable row."""
 
     async def create(self, task: MakeTask) -> MakeTask:
         raise ZeroDivisionError(task.task_id, datetime.now(UTC))
@@ -69,7 +69,7 @@ async def test_a_note_of_a_task_that_fails_for_a_reason_of_ours_is_not_tried_for
 
 
 class Blind(ToolAgentClient):
-    """Temporal is away for as many looks as there are faults to a step, and then there is a fault of ours."""
+    """Temporal is away for as many looks as a step may have faults; then there is a fault of the service."""
 
     looks = 0
 

@@ -1,4 +1,4 @@
-"""Where a task is, while hosts come and go."""
+"""The host of a task, while hosts come and go."""
 
 import dataclasses
 from datetime import timedelta
@@ -28,7 +28,7 @@ REQUEST = MakeRequest(task_id=TASK, spec=BUILD, description=task().description)
 
 
 async def followed(database: Database, *hosts: str) -> tuple[FollowTask, TaskTable]:
-    """By the host `here`, beside others."""
+    """The task as the host `here` follows it, beside other hosts."""
     table, tasks = HostTable(database, 10.0), TaskTable(database)
     for host in ("here", *hosts):
         await table.claim(HostClaim(host, f"{host}-1", host, {}))
@@ -51,7 +51,7 @@ async def test_a_task_is_on_the_host_that_gave_it_leave_to_begin(database: Datab
 
 
 class Counting(TaskTable):
-    """Counts how often a task is written down."""
+    """Counts how often a task is written."""
 
     created = 0
 

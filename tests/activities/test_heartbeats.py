@@ -1,4 +1,4 @@
-"""What an attempt knows of those before it, on its host and on hosts that died."""
+"""What an attempt knows of earlier attempts, on its host and on hosts that died."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""What people see of a step that takes long: its progress as it changes, a line of the log now and then, and why a tool is to be mended."""
+"""The visible progress of a long step: each change, some lines of the log, and the reason of a repair."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -104,7 +104,7 @@ async def test_what_takes_long_is_in_the_log_each_thing_once_also_in_the_next_at
 
 
 class _Found:
-    """Stands for the maker: it has found out what is wrong, or what there is."""
+    """Replaces the maker: its findings are ready."""
 
     def __init__(self, last_error: str) -> None:
         self._found = Diagnosis(version="1.0.0", last_error=last_error)

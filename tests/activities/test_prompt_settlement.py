@@ -1,4 +1,4 @@
-"""A call's end is recorded by its attempt where that can be done at once; else it is left to the workflow."""
+"""The attempt records the end of a call if it can do so at once; otherwise the workflow does."""
 
 import asyncio
 from pathlib import Path
@@ -22,7 +22,7 @@ DONE = Finished(output="a lot")
 
 
 class Slow(CallTable):
-    """Takes its time, or fails."""
+    """Settlements that are slow, or fail."""
 
     def __init__(self, database: Database, fault: Exception | None = None) -> None:
         super().__init__(database)

@@ -1,4 +1,4 @@
-"""An activity is a file, a stub and a line of a worker: without the line, a workflow would wait for it for ever."""
+"""Each activity has a file, a stub and a line of a worker; without the line a workflow would wait for ever."""
 
 import ast
 from importlib import import_module
@@ -16,7 +16,7 @@ WORKERS = Path(__file__).parents[2] / "workers"
 
 
 def names_in(of: object) -> dict[str, str]:
-    """The activities of a module or class: their names on Temporal, by their names in Python."""
+    """The Temporal names of the activities of a module or class, by their Python names."""
     found = {name: activity._Definition.from_callable(value) for name, value in getmembers(of, isfunction)}  # pyright: ignore[reportPrivateUsage] - nothing else says it
     return {name: str(definition.name) for name, definition in found.items() if definition}
 

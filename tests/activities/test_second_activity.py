@@ -1,4 +1,4 @@
-"""An activity more: an adapter, its stub, and a worker's line; a workflow asks for it by the stub."""
+"""One more activity is an adapter, a stub and a line of a worker."""
 
 import uuid
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""An agent of another role: the same loop and the same steps, for a conversation that is no task's."""
+"""An agent of another role uses the same loop and the same steps, for a conversation without a task."""
 
 import uuid
 from pathlib import Path
@@ -55,7 +55,7 @@ async def test_a_second_role_is_a_workflow_a_role_file_and_a_list(temporal: Clie
         async with Worker(temporal, task_queue=queue, workflows=[LibraryDesk], activities=steps):
             result = await temporal.execute_workflow(LibraryDesk.run, request, id=queue, task_queue=queue)
         await provider.aclose()
-    assert (result.end, result.put_down, result.state.turns) == (AgentEnd.DONE, "7b", 4)
+    assert (result.end, result.product, result.state.turns) == (AgentEnd.DONE, "7b", 4)
     told = str([message.content for message in await messages.read(CONVERSATION)])
     assert "There is no book 'Mona'." in told
     assert "Nobody was answered yet." in told
@@ -69,5 +69,5 @@ def test_what_was_written_before_there_were_roles_is_the_coding_agents() -> None
     request = AgentRequest.model_validate_json(old)
     assert (request.conversation_id, request.role) == ("create_0a1b2c3d", "coding")
     assert request.resume_from is not None
-    assert (request.resume_from.put_down, request.resume_from.end) == ("c", AgentEnd.DONE)
+    assert (request.resume_from.product, request.resume_from.end) == ("c", AgentEnd.DONE)
     assert request.model_dump(mode="json")["task_id"] == "create_0a1b2c3d"

@@ -35,7 +35,7 @@ TALLY: dict[str, JsonValue] = {"type": "build_tool", "tool_name": "tally", "desc
 
 
 class Role:
-    """The role on a database, asked as the activity asks it."""
+    """The role on a database, called as the activity calls it."""
 
     def __init__(self, database: Database) -> None:
         self.making, self.tasks, self.chats = FakeMaking(), TaskTable(database), ChatTable(database)
@@ -73,7 +73,7 @@ async def role(database: Database) -> Role:
 
 
 def test_they_are_the_six_of_the_specification(request: pytest.FixtureRequest) -> None:
-    """`pytest tests/api tests/activities --update-snapshots` writes them anew."""
+    """`pytest tests/api tests/activities --update-snapshots` writes the snapshot."""
     tables: Tables = object.__new__(Tables)
     offers = ServiceRole(tables, object.__new__(ChatTable), Told(object.__new__(ChatTable)).asked).offers
     told = [offer.model_dump(mode="json") for offer in offers]

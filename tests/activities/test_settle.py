@@ -1,4 +1,4 @@
-"""A call that was made ends, also when its end cannot be checked or written down for a reason that nobody foresaw."""
+"""A call ends even if its end cannot be checked or recorded for an unforeseen reason."""
 
 import shutil
 from pathlib import Path
@@ -35,14 +35,14 @@ REQUEST = SettleRequest(plan=PLAN, outcome=Finished(output="a lot"), workflow_id
 
 
 class FaultyRegistry(ToolRegistry):
-    """As with a tool whose row cannot be read."""
+    """Fails as at a tool with an unreadable row."""
 
     async def find(self, tool_id: str, wanted: str | None) -> ToolEntry | NoSuchVersion | None:
         raise ZeroDivisionError(tool_id, wanted)
 
 
 class FaultyCalls(CallTable):
-    """Writes nothing down, whatever it is."""
+    """Records nothing."""
 
     async def settle(
         self,
@@ -62,7 +62,7 @@ def settling(database: Database, trace: Path, *, registry: type[ToolRegistry] = 
 
 
 async def attempts(settle: Settle) -> list[ToolResult | Exception]:
-    """What each attempt gives, until Temporal would make no other; it is stopped after twenty."""
+    """The outcome of each attempt, until Temporal would make no other; at most twenty."""
     came: list[ToolResult | Exception] = []
     while len(came) < 20:
         try:

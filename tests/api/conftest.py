@@ -1,4 +1,4 @@
-"""The front door before a real registry and file store on a temporary database, and a client that keeps the contract."""
+"""The front door with a real registry and file store on a temporary database, and a fake client that keeps the contract."""
 
 import socket
 from collections.abc import AsyncGenerator, Sequence
@@ -101,7 +101,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @dataclass(frozen=True)
 class House:
-    """Everything a test looks at. `http` is a client of the front door before `dependencies`."""
+    """The parts that a test looks at. `http` is a client of the front door with these `dependencies`."""
 
     dependencies: Dependencies
     client: FakeToolAgentClient
@@ -119,7 +119,7 @@ class House:
 
 @asynccontextmanager
 async def browse(dependencies: Dependencies) -> AsyncGenerator[httpx.AsyncClient]:
-    """A client of a front door; what goes wrong inside is an answer, as it is for a real server's client."""
+    """A client of a front door; errors inside become responses, as on a real server."""
     transport = httpx.ASGITransport(create_app(dependencies), raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url=BASE_URL) as http:
         yield http
@@ -127,7 +127,7 @@ async def browse(dependencies: Dependencies) -> AsyncGenerator[httpx.AsyncClient
 
 @pytest.fixture
 def server_patience_s() -> float:
-    """With a server of MCP. A test of one that says nothing gives less; others have time on a busy machine."""
+    """The patience with an MCP server. A test of a silent server sets less; other tests need time on a busy machine."""
     return 30.0
 
 
@@ -178,7 +178,7 @@ async def house(database: Database, tmp_path: Path, server_patience_s: float) ->
 
 @pytest_asyncio.fixture
 async def stocked(house: House) -> House:
-    """With three tools, one of each kind of source."""
+    """The catalog has three tools, one of each kind of source."""
     await house.registry.register(COMPRESS, (COMPRESS_SOURCE,))
     await house.registry.register(WEATHER, (WEATHER_SOURCE,))
     await house.registry.register(ECHO, (BuiltinSource(handler="echo"),))
@@ -191,25 +191,25 @@ class NoKnowHub:
 
 
 async def resolved(host: str, port: int) -> Sequence[str]:
-    """As everywhere, but for two names, which need no name server: of one there is none, and nobody says whether there is the other."""
+    """Resolves as usual, except for two names without a name server: one does not exist, and for the other there is no answer."""
     if host in UNRESOLVED:
         raise socket.gaierror(UNRESOLVED[host], "it cannot be resolved")
     return await resolve(host, port)
 
 
 def external_tables(database: Database, state: Path, every_s: float = 3600.0) -> Tables:
-    """Those of this machine are allowed."""
+    """Tables at addresses of this machine are allowed."""
     reader = TableReader(TableFetch(Destinations(("127.0.0.1",), resolved, ALLOW_SETTING), max_bytes=256 * 1024, timeout_s=2))
     return Tables(ExternalTableRows(database), reader, SecretSource({}, state / "secrets"), every_s=every_s)
 
 
 def _judge() -> BeforeSending:
-    """A new one: what bounds its look-ups belongs to an event loop."""
+    """A new judge each time, because its limit of look-ups belongs to an event loop."""
     return BeforeSending(Destinations(("127.0.0.1",), resolved, "TOOL_AGENT_MCP_ALLOW"))
 
 
 def logins_at(database: Database, state: Path) -> McpLogins:
-    """As one more process has them."""
+    """The logins as another process has them."""
     ask = asking(_judge())
     return McpLogins(McpLoginRows(database), AESGCMRequestStateCodec(["k" * 32]), ask, SecretSource({}, state / "secrets").resolve)
 
@@ -217,7 +217,7 @@ def logins_at(database: Database, state: Path) -> McpLogins:
 def registered_servers(
     database: Database, state: Path, every_s: float = 3600.0, patience_s: float = 30.0, own_port: int = 2
 ) -> RegisteredServers:
-    """As a front door alone has them. Those of this machine are allowed."""
+    """The servers as a front door without a host has them. Addresses of this machine are allowed."""
     keys, logins = SecretSource({}, state / "secrets"), logins_at(database, state)
     runtime = RemoteMcpRuntime(patience_s, 1.0, HttpExchange(), keys.resolve, _judge(), logins)
     looks = ServerLooks(runtime, None)
@@ -225,7 +225,7 @@ def registered_servers(
 
 
 async def reached_by(logins: McpLogins, entry: ToolEntry | None) -> JsonValue:
-    """What the tool of a registered server answers to a process with these logins."""
+    """The answer of the registered tool to a process with these logins."""
     assert entry is not None
     source = entry.sources[0]
     assert isinstance(source, McpSource)

@@ -1,4 +1,4 @@
-"""A client of MCP that says exactly what a test wants, and the door before it."""
+"""An MCP client that sends exactly what a test gives it, and a door for it."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -21,7 +21,7 @@ TASKS = f"{META}/tasks"
 
 @dataclass
 class Caller:
-    """Of one revision. `capabilities` are what it declares, `path` may narrow what it sees."""
+    """A client of one revision. `capabilities` are the declared ones, `path` may select tools."""
 
     http: httpx.AsyncClient
     revision: str
@@ -36,7 +36,7 @@ class Caller:
         return {**JSON_RPC, "MCP-Protocol-Version": self.revision, **session}
 
     async def open(self) -> "Caller":
-        """The handshake of the older revision."""
+        """Make the handshake of the older revision."""
         if self.revision == OLD:
             client = {"protocolVersion": OLD, "capabilities": self.capabilities, "clientInfo": {"name": "tests", "version": "1"}}
             answer = await self.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": client})
@@ -47,7 +47,7 @@ class Caller:
         return await self.http.post(self.path, content=json.dumps(message), headers={**self.headers, **(headers or {})})
 
     def request(self, method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str]]:
-        """The message and the headers that go with it."""
+        """The message and its headers."""
         self._number += 1
         if self.revision == OLD:
             return {"jsonrpc": "2.0", "id": self._number, "method": method, "params": params}, {}
@@ -62,7 +62,7 @@ class Caller:
         return {"jsonrpc": "2.0", "id": self._number, "method": method, "params": {**params, "_meta": meta}}, headers
 
     async def ask(self, method: str, **params: Any) -> dict[str, Any]:
-        """The JSON-RPC message that answers, the last of a stream."""
+        """The JSON-RPC answer: the last message of a stream."""
         message, headers = self.request(method, **params)
         return messages_of(await self.post(message, headers))[-1]
 
@@ -78,7 +78,7 @@ class Caller:
 
 
 def messages_of(response: httpx.Response) -> list[dict[str, Any]]:
-    """Of an answer in JSON, or of a stream."""
+    """The messages of an answer in JSON, or of a stream."""
     if response.headers["content-type"].startswith("application/json"):
         return [response.json()]
     data = [line.removeprefix("data: ") for line in response.text.splitlines() if line.startswith("data: {")]
@@ -86,7 +86,7 @@ def messages_of(response: httpx.Response) -> list[dict[str, Any]]:
 
 
 def said_by(house: House) -> CallMessages:
-    """What calls say; tests say it for them."""
+    """The messages of calls, written by the test instead of tools."""
     messages = house.dependencies.call_messages
     assert isinstance(messages, CallMessages)
     return messages
@@ -94,7 +94,7 @@ def said_by(house: House) -> CallMessages:
 
 @asynccontextmanager
 async def door(dependencies: Dependencies) -> AsyncGenerator[httpx.AsyncClient]:
-    """A client of a front door whose MCP server answers."""
+    """A client of a front door whose MCP server is running."""
     app = create_app(dependencies)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with running_mcp(app), httpx.AsyncClient(transport=transport, base_url=BASE_URL) as http:

@@ -17,7 +17,7 @@ _LONGEST_S = 60.0
 
 
 class Stream:
-    """An answer as it comes: the server begins with the first thing that it has to say.
+    """An answer message by message; the server starts it with the first message.
 
     `last_event_id` is that of the newest event that has one.
     """
@@ -39,7 +39,7 @@ class Stream:
                     return message
 
     async def primed(self) -> None:
-        """Until the first event has come, which carries an id."""
+        """Read until the first event, which has an id."""
         async with asyncio.timeout(_LONGEST_S):
             while not self.last_event_id:
                 self._note(await anext(self._lines))
@@ -76,18 +76,18 @@ class Client:
         return await self.caller.post(message)
 
     async def stream(self, method: str, **params: Any) -> Stream:
-        """The answer to a request, from its first event on."""
+        """The answer to a request, from its first event."""
         message, headers = self.caller.request(method, **params)
         request = self.caller.http.build_request("POST", self.caller.path, json=message, headers={**self.caller.headers, **headers})
         return await self._sent(request, message["id"])
 
     async def resume(self, last_event_id: str | None) -> Stream:
-        """GET: what comes after an event, or what happens."""
+        """GET: the events after one, or new ones."""
         headers = {**self.caller.headers, **({"Last-Event-ID": last_event_id} if last_event_id else {})}
         return await self._sent(self.caller.http.build_request("GET", self.caller.path, headers=headers))
 
     async def calls(self, house: House, count: int) -> list[str]:
-        """The ids of the calls, as soon as there are so many."""
+        """The ids of the calls, as soon as there are this many."""
         async with asyncio.timeout(_LONGEST_S):
             while len(house.client.calls) < count:  # noqa: ASYNC110 - the fake client tells nobody
                 await asyncio.sleep(0)
@@ -107,7 +107,7 @@ class Client:
 async def opened(
     dependencies: Dependencies, revision: str, capabilities: Mapping[str, Any] | None = None, session_id: str | None = None
 ) -> AsyncGenerator[Client]:
-    """Of one revision, with a session where it has one."""
+    """A caller of one revision, with a session if the revision has sessions."""
     async with reached(dependencies) as http:
         caller = Caller(http, revision, capabilities or {}, session_id=session_id)
         client = Client(caller if session_id else await caller.open())

@@ -1,4 +1,4 @@
-"""A tool that is asked for."""
+"""A request for a tool."""
 
 from pydantic import JsonValue
 
@@ -10,7 +10,7 @@ ASKED: dict[str, JsonValue] = {"description": "Count words.", "task_spec": BUILD
 
 
 async def made(house: House) -> MakeTask:
-    """A task that was asked for, as it is in the store."""
+    """The task of a request, as it is in the store."""
     task_id = (await house.http.post("/create_tool", json=ASKED)).json()["task_id"]
     task = await house.tasks.get(task_id)
     assert task is not None

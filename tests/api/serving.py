@@ -1,4 +1,4 @@
-"""A real server before the dependencies of a test."""
+"""A real server for the dependencies of a test."""
 
 import asyncio
 import socket
@@ -14,7 +14,7 @@ from api.ports import Dependencies
 
 @asynccontextmanager
 async def served(dependencies: Dependencies) -> AsyncGenerator[str]:
-    """The URL of a real server. It listens from the beginning, so nothing has to be waited for."""
+    """The URL of a real server. It listens from the beginning, so no wait is needed."""
     listening = socket.create_server(("127.0.0.1", 0))
     app = create_app(dependencies)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))

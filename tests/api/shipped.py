@@ -1,4 +1,4 @@
-"""The catalog that is shipped, before the front door."""
+"""The shipped catalog, for tests of the front door."""
 
 import json
 
@@ -12,7 +12,7 @@ from toolagent.contracts.sources import LocalSource
 
 
 async def stock(house: House) -> None:
-    """All of its tools and groups; nothing of it runs."""
+    """Register all its tools and groups; none of them runs."""
     for tool in json.loads((ROOT / "data/registry.json").read_text("utf-8"))["tools"]:
         await house.registry.register(ToolManifest.model_validate(tool), (LocalSource(host_dir=f"tools/local/{tool['tool_id']}"),))
     for entry in entries(builtin_tools(BuiltinOptions())):

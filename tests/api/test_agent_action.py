@@ -1,4 +1,4 @@
-"""`POST /agent/action`: what an agent writes becomes a call, and what comes of it an observation."""
+"""`POST /agent/action`: the block of an agent becomes a call, and its result an observation."""
 
 from collections.abc import Mapping
 
@@ -45,7 +45,7 @@ SPECIFIED = """<ACTION>
 
 @pytest.fixture
 def database_url(sqlite_url: str) -> str:
-    """Which kind it is makes no difference here."""
+    """SQLite only, because the kind of database makes no difference here."""
     return sqlite_url
 
 
@@ -56,7 +56,7 @@ async def acting(stocked: House) -> House:
 
 
 async def ask(house: House, text: str, **headers: str) -> ActionAnswer:
-    """What JSON says of it; the status is always 200."""
+    """The JSON of the observation; the status is always 200."""
     kinds = {"Content-Type": "application/xml", "Accept": "application/json"}
     answer = await house.http.post("/agent/action", content=text.encode(), headers=kinds | headers)
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")

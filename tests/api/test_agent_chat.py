@@ -1,4 +1,4 @@
-"""`POST /agent/chat`: what is asked for in plain words is answered by rules, and a clear wish becomes a task."""
+"""`POST /agent/chat`: rules answer messages in plain words, and a clear request becomes a task."""
 
 import dataclasses
 from collections.abc import Mapping

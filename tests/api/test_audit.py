@@ -1,4 +1,4 @@
-"""`GET /audit`: what sandboxed programs did."""
+"""`GET /audit`: the runs of sandboxed programs."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ AT = datetime(2026, 3, 26, 10, 30, tzinfo=UTC)
 
 @pytest.fixture
 def database_url(sqlite_url: str) -> str:
-    """Which kind it is makes no difference here."""
+    """SQLite only, because the kind of database makes no difference here."""
     return sqlite_url
 
 

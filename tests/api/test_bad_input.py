@@ -1,4 +1,4 @@
-"""What is no request of ours: clear refusals, never a failure of the service."""
+"""Invalid requests get clear refusals, and never an error of the service."""
 
 import json
 from collections.abc import AsyncIterator

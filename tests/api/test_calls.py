@@ -45,7 +45,7 @@ async def test_a_call_is_answered_with_its_result_and_its_id(house: House) -> No
 
 @pytest.mark.parametrize("path", ["/run_tool", "/select_tool"])
 async def test_capital_letters_of_an_id_do_not_count(house: House, path: str) -> None:
-    """Others name what a group may do for them, such as the node LoadImage."""
+    """Agents may name a ComfyUI node, such as LoadImage, for a tool of a group."""
     assert (await house.http.post(path, json={"tool_id": "LoadImage"})).status_code == 200
     assert [call.tool_id for call in house.client.calls.values()] == ["loadimage"]
     assert (await house.http.post(path, json={"tool_id": "Load Image"})).status_code == 422

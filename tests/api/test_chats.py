@@ -1,4 +1,4 @@
-"""Messages to conversations: what is refused, and what is shown of them."""
+"""Messages to conversations: refusals, and what is shown."""
 
 import asyncio
 from dataclasses import replace
@@ -34,7 +34,7 @@ BAD: dict[str, tuple[JsonValue, int, str]] = {
 
 
 async def answered(house: House, chat_id: str, text: str, key: str) -> str:
-    """As the workflow does it."""
+    """Answers as the workflow does."""
     message_id = message_id_for(chat_id, key)
     await house.dependencies.chats.say(chat_id, message_id, text)  # pyright: ignore[reportAttributeAccessIssue]  # the real table
     at = datetime.now(UTC)
@@ -130,7 +130,7 @@ async def test_events_are_gone_on_with_from_where_they_were(house: House) -> Non
 
 
 class Looks(ChatTable):
-    """Counts them."""
+    """Counts looks at a chat."""
 
     count = 0
 

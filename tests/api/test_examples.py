@@ -1,4 +1,4 @@
-"""What the OpenAPI document shows can be sent as it stands."""
+"""The examples of the OpenAPI document can be sent unchanged."""
 
 import json
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ PATHS = ("/run_tool", "/select_tool")
 
 
 def input_schemas() -> dict[str, JsonSchema]:
-    """Of every tool that a fresh service has."""
+    """The input schemas of all tools of a new service."""
     shipped = json.loads((HERE.parents[2] / "data" / "registry.json").read_text("utf-8"))["tools"]
     built_in = {tool_id: tool.manifest.input_schema for tool_id, tool in builtin_tools(BuiltinOptions()).items()}
     return built_in | {tool["tool_id"]: tool["input_schema"] for tool in shipped}
@@ -34,7 +34,7 @@ def at(value: JsonValue, *names: str) -> JsonValue:
 
 
 def shown(path: str) -> Iterator[dict[str, JsonValue]]:
-    """The examples of a route's body, whether they stand at the route or at the shape of its body."""
+    """The examples of a route's body, at the route or in its schema."""
     content = at(DOCUMENT, "paths", path, "post", "requestBody", "content", "application/json")
     name = str(at(content, "schema", "$ref")).rpartition("/")[2]
     for place in (content, at(DOCUMENT, "components", "schemas", name)):

@@ -1,4 +1,4 @@
-"""External tool tables at the front door: taken in, found, fetched again, taken out, and what lies or leads elsewhere."""
+"""External tool tables at the front door: registered, found, refreshed, removed; and refused ones."""
 
 import asyncio
 import json
@@ -53,7 +53,7 @@ OPENAPI: JsonValue = {
 
 @dataclass
 class Site:
-    """Whoever keeps tables: what each path answers, and the keys that it was shown."""
+    """A site with tables: the answer of each path, and the keys that it received."""
 
     answers: dict[str, JsonValue | Callable[[], Response]] = field(default_factory=dict[str, JsonValue | Callable[[], Response]])
     keys: list[tuple[str, str | None]] = field(default_factory=list[tuple[str, str | None]])
@@ -84,7 +84,7 @@ async def register(house: House, source: str, url: str, key: str | None = None) 
 
 
 def refused(answer: httpx.Response) -> tuple[int, str, str]:
-    """Status, type of problem, field."""
+    """The status, the type of the problem, and the field."""
     problem = answer.json()
     return answer.status_code, problem["type"], problem["errors"][0]["field"]
 
@@ -163,7 +163,7 @@ async def test_a_key_is_shown_to_the_tables_own_server_only(house: House, site: 
 
 
 async def test_a_key_goes_neither_to_where_a_list_redirects_nor_to_servers_that_a_document_names(house: House, site: Site) -> None:
-    """Neither with the request for the schemas, nor with calls of the tools."""
+    """Neither the request for the schemas nor calls of the tools carry the key."""
     site.answers["/tools"] = {"tools": [{"tool_id": "echo"}]}
     site.answers["/search_tools"] = {"tools": []}
 
@@ -304,16 +304,16 @@ async def test_a_document_whose_server_is_no_url_is_422(house: House, site: Site
 
 
 class _LostKeys:
-    """Where keys lie cannot be read."""
+    """A vault whose keys cannot be read."""
 
     def resolve(self, name: str) -> str | None:
         raise PermissionError(name)
 
     def replace(self, name: str, value: str) -> None:
-        """Never asked for."""
+        """Not called."""
 
     def forget(self, name: str) -> None:
-        """Never asked for."""
+        """Not called."""
 
 
 async def test_an_error_of_ours_keeps_no_other_table_from_its_turn(house: House, site: Site, database: Database) -> None:

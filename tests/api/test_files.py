@@ -1,4 +1,4 @@
-"""Files in and out."""
+"""Uploads and downloads of files."""
 
 from dataclasses import replace
 from email.message import Message

@@ -36,7 +36,7 @@ async def grouped(stocked: House) -> House:
 
 
 async def _opened(house: House, database: Database, **headers: str) -> httpx.Response:
-    """As its workflow would leave it in the database."""
+    """A session in the database, as its workflow would write it."""
     answer = await house.http.post(_PATH, json={"params": {"size": 1}}, headers=headers)
     request = house.client.sessions.opened[-1]
     await SessionTable(database).open(request, house.client.sessions.views[request.session_id], None)

@@ -1,4 +1,4 @@
-"""GET /health, and what is answered when a part of the house fails."""
+"""GET /health, and the answers when a part of the service fails."""
 
 import asyncio
 from pathlib import Path
@@ -131,7 +131,7 @@ async def test_what_a_driver_says_is_logged_and_not_told(house: House, tmp_path:
 
 
 class Counted:
-    """A check that waits until it may go on."""
+    """A check that waits until the test releases it."""
 
     def __init__(self) -> None:
         self.times, self.may_go_on = 0, asyncio.Event()

@@ -1,4 +1,4 @@
-"""The hosts, and controlling tools on several of them or on none."""
+"""Hosts, and control of tools on several hosts or on none."""
 
 import pytest
 
@@ -29,7 +29,7 @@ async def test_where_no_host_is_alive_nothing_can_be_started(stocked: House, dat
 
 
 class _PartlyDeaf(FakeToolAgentClient):
-    """Plays a client that reaches all hosts but one."""
+    """A client that reaches all hosts but one."""
 
     async def control(self, control: ToolControl) -> ToolRoute:
         route = await super().control(control)

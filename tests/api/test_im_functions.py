@@ -1,4 +1,4 @@
-"""What an agent does with the windows of the IM client, over HTTP."""
+"""The functions of agents for the windows of the IM client, over HTTP."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The client of a front door with a lane: calls that are refused after their door had accepted them, or are to end elsewhere."""
+"""The client of a front door with a lane: calls that are refused after the door accepted them, or end elsewhere."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ def _door(database: Database, stage: Stage | None = None) -> Door:
 
 
 class OneWorkflow(GuardedCalls):
-    """Temporal knows every call that is to end, and tells nobody."""
+    """A client for which every call has a workflow, which can be cancelled."""
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:  # noqa: ARG002 - as a client does
         return True
@@ -64,7 +64,7 @@ async def test_a_call_that_another_door_makes_is_cancelled_in_its_claim_though_i
 
 
 class Away(GuardedCalls):
-    """Temporal does not answer."""
+    """A client whose Temporal server does not answer."""
 
     async def cancel(self, call_id: str, workflow_id: str | None = None) -> bool:  # noqa: ARG002 - as a client does
         wrong = ToolError(type=ErrorType.UNAVAILABLE, message="Temporal is away.")
@@ -125,7 +125,7 @@ async def test_the_workflow_of_a_call_that_its_own_door_makes_is_told_though_the
 
 @pytest.fixture
 def looks_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the free room of the disks, which else is known for a moment."""
+    """Look at the disks each time; otherwise the result is cached for a moment."""
     monkeypatch.setattr("api.client.recording._ROOM_KNOWN_S", 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Having tools made and repaired over HTTP."""
+"""Requests to make and repair tools, over HTTP."""
 
 import re
 from datetime import UTC, datetime
@@ -26,7 +26,7 @@ REPAIR = "/tools/image_compress_api/repair"
 
 
 async def has_files(house: House) -> None:
-    """The local tool, as one whose project was imported."""
+    """Let the local tool have an imported project."""
     await house.registry.register(COMPRESS, (COMPRESS_SOURCE.model_copy(update={"content": f"file_{'0' * 32}"}),))
 
 
@@ -122,7 +122,7 @@ async def test_the_same_key_is_one_task_and_another_request_under_it_is_refused(
 @pytest.mark.promise("a-key-is-one-task")
 @pytest.mark.parametrize("is_written", [True, False])
 async def test_a_key_is_one_task_also_where_another_name_was_derived_before(house: House, is_written: bool) -> None:
-    """As by a version that made names otherwise; the record is written a moment after the start."""
+    """An older version derived other names; the record is written a moment after the start."""
     body: dict[str, JsonValue] = {"description": "需要一个图片压缩工具"}
     key = request_key(None, "order-17")
     spec = BuildTool(tool_name="tu_pian_ya_suo", description="需要一个图片压缩工具")
@@ -178,7 +178,7 @@ async def test_while_temporal_is_away_nothing_is_left_behind_and_the_task_is_nam
 
 
 class Unwritable(TaskTable):
-    """The database goes away once the workflow is started."""
+    """A table whose database goes away once the workflow is started."""
 
     async def create(self, task: MakeTask) -> MakeTask:
         raise StoreUnavailableError(task.task_id)

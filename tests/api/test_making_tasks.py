@@ -1,4 +1,4 @@
-"""Tasks that make tools: listed, shown, cancelled, spoken to and followed."""
+"""Tasks that make tools: listed, shown, cancelled, guided and followed."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -154,7 +154,7 @@ async def test_who_does_not_know_whether_a_message_was_heard_is_told_how_to_say_
 
 
 class EndsMeanwhile(TaskTable):
-    """The task ends after it was looked at, and before anything is written down."""
+    """A table in which the task ends after it was read, and before a message is written."""
 
     async def say(self, task_id: str, key: str, text: str, payload: JsonValue) -> TaskNote:
         await self.settle(task_id, TaskState.CANCELLED)
@@ -189,7 +189,7 @@ async def test_a_task_that_has_ended_hears_nothing(house: House) -> None:
 
 
 async def events(answer: httpx.Response) -> AsyncIterator[tuple[str | None, TaskNote | ListedTask]]:
-    """Each event with its id."""
+    """The events with their ids."""
     fields: dict[str, str] = {}
     async for line in answer.aiter_lines():
         name, _, value = line.partition(": ")

@@ -1,4 +1,4 @@
-"""`POST /search_tools` over the shipped catalog: how much of each tool, how many, which."""
+"""`POST /search_tools` over the shipped catalog: the details, the number and the choice of tools."""
 
 import pytest_asyncio
 from pydantic import JsonValue
@@ -11,7 +11,7 @@ from toolagent.contracts.sources import LocalSource, RemoteSource
 
 @pytest_asyncio.fixture
 async def shop(house: House) -> House:
-    """With a remote tool besides, and one of a namespace."""
+    """The shipped catalog with a remote tool, and a tool of a namespace."""
     await stock(house)
     await house.registry.register(
         ToolManifest(tool_id="rates", name="Rates", category="finance"), (RemoteSource(remote_url="http://a.example"),)

@@ -1,4 +1,4 @@
-"""The MCP server: what both revisions have in common."""
+"""The MCP server: behaviour common to both revisions."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ async def client(stocked: House, request: pytest.FixtureRequest) -> AsyncGenerat
 
 
 def answers(house: House, result: JsonValue) -> None:
-    """Every call succeeds with this."""
+    """Every call succeeds with this value."""
     house.client.script = lambda call, call_id: succeeded(call_id, call.tool_id, result, datetime.now(UTC), execution_time=0.0, metadata={})
 
 

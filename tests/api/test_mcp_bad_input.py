@@ -1,4 +1,4 @@
-"""What is no message of MCP, and what asks for too much."""
+"""Invalid MCP messages, and excessive ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""MCP on stdin and stdout, before a real front door."""
+"""MCP over stdin and stdout, in front of a real front door."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ CLIENT = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "te
 
 
 class Ends:
-    """What the client writes, and what it reads."""
+    """The client's ends of the two pipes."""
 
     def __init__(self, http: httpx.AsyncClient, path: str = "/mcp") -> None:
         self._given: asyncio.Queue[str | None] = asyncio.Queue()

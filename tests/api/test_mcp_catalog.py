@@ -41,7 +41,7 @@ async def test_a_page_is_of_one_state_of_the_catalog(stocked: House, database: D
         return next(numbers)
 
     class ChangingGroups:
-        """While a group is looked up, a tool of it is switched off, and another request loads the catalog."""
+        """Groups during whose look-up a tool is deactivated and another request loads the catalog."""
 
         async def get(self, group_id: str) -> ToolGroup:
             await registry.deactivate(ECHO.tool_id, ECHO.version)

@@ -1,4 +1,4 @@
-"""What is sent for a login at an MCP server, and what is taken of its answers."""
+"""The requests of a login at an MCP server, and the answers that are accepted."""
 
 from collections.abc import Generator
 from pathlib import Path

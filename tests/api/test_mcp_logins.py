@@ -1,4 +1,4 @@
-"""Logins at MCP servers: begun, finished by a browser, renewed, refused, and what is not shown of them."""
+"""Logins at MCP servers: begun, finished by a browser, renewed, refused; and what is not shown of them."""
 
 import asyncio
 from collections.abc import Callable, Generator
@@ -41,7 +41,7 @@ async def begun(house: House, site: Authorized, **told: JsonValue) -> McpServer:
 
 
 async def returned(house: House, login_url: str | None) -> httpx.Response:
-    """What the browser shows in the end."""
+    """The last page of the browser."""
     assert login_url is not None
     return await house.http.get(await visited(login_url))
 

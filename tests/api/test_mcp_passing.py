@@ -1,4 +1,4 @@
-"""What registered servers have besides tools, through the MCP server."""
+"""Prompts, resources and completions of registered servers, through the MCP server."""
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
@@ -32,7 +32,7 @@ LISTED: dict[str, list[Listed]] = {
 
 @dataclass
 class Servers:
-    """Two that list this, and repeat what they are asked."""
+    """Two servers with these lists, which repeat requests."""
 
     asked: list[tuple[str, str, Mapping[str, JsonValue]]] = field(default_factory=list[tuple[str, str, Mapping[str, JsonValue]]])
     listeners: list[Callable[[str, Mapping[str, JsonValue]], None]] = field(

@@ -1,4 +1,4 @@
-"""A port of its own for the MCP server."""
+"""The MCP server on a port of its own."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""MCP servers at the front door: taken in, pinned, asked again, taken out, and those that mean no good."""
+"""MCP servers at the front door: registered, pinned, refreshed, removed; and hostile ones."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ async def refreshed(house: House, name: str) -> McpServer:
 
 
 def refused(answer: httpx.Response) -> tuple[int, str, str]:
-    """Status, type of problem, field."""
+    """The status, the type of the problem, and the field."""
     problem = answer.json()
     errors = problem.get("errors")
     return answer.status_code, problem["type"], errors[0]["field"] if errors else ""

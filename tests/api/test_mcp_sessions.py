@@ -1,4 +1,4 @@
-"""Sessions of the older revision: in the database, for any front door."""
+"""Sessions of the older revision are in the database, so that any front door can continue them."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Calls that take long, as tasks."""
+"""Long calls as tasks."""
 
 import asyncio
 from datetime import UTC, datetime

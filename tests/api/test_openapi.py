@@ -1,4 +1,4 @@
-"""The OpenAPI document, compared whole."""
+"""The OpenAPI document, compared as a whole."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ def operations(document: dict[str, dict[str, dict[str, dict[str, object]]]]) -> 
 
 
 async def test_the_document_is_the_one_that_was_agreed_on(house: House, request: pytest.FixtureRequest) -> None:
-    """`pytest tests/api --update-snapshots` writes it anew."""
+    """`pytest tests/api --update-snapshots` writes it."""
     document = create_app(house.dependencies).openapi()
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
@@ -78,7 +78,7 @@ def test_only_what_needs_nothing_of_fastapi_is_read_directly(endpoint: Callable[
 
 
 def patterns_in(part: JsonValue, schemas: dict[str, JsonValue], seen: frozenset[str] = frozenset()) -> set[str]:
-    """All that may be asked of a value in this part of the document."""
+    """All patterns in this part of the document."""
     match part:
         case {"$ref": str(reference)} if (name := reference.rpartition("/")[2]) not in seen:
             return patterns_in(schemas[name], schemas, seen | {name})

@@ -1,4 +1,4 @@
-"""Calls that are answered from their records: how many, what follows when their workflows do not end, and what is left behind."""
+"""Calls that are answered from their records: their number, workflows that do not end, and what is left behind."""
 
 import asyncio
 import gc
@@ -37,7 +37,7 @@ _STEP = timedelta(seconds=30)
 
 @workflow.defn(name=names.INVOKE_TOOL)
 class Held:
-    """A call that is recorded, and ends only when it is let go; with `garbled` it then says what nobody can read."""
+    """A workflow of a call that is recorded, and ends when it is released; with `garbled` its answer is unreadable."""
 
     def __init__(self) -> None:
         self._is_held = True
@@ -56,7 +56,7 @@ class Held:
 
 
 class Stage:
-    """The client with what it meets, and what a test may do to it."""
+    """The client with its surroundings, and the actions of a test."""
 
     def __init__(self, client: Client, database: Database) -> None:
         self.client = client
@@ -67,7 +67,7 @@ class Stage:
 
     @activity.defn
     async def record(self, call: ToolCall, call_id: str) -> ToolResult:
-        """Commits how the call ended; `elsewhere` is another host, which cannot tell us."""
+        """Commit the end of the call; `elsewhere` is another host, which cannot tell this process."""
         await asyncio.sleep(float(str(call.params.get("seconds", 0))))
         at = now()
         record = CallRecord(
@@ -107,7 +107,7 @@ async def until(look: Callable[[], bool]) -> None:
 
 
 def followed() -> list[str]:
-    """Tasks of this process that look for the end of a call."""
+    """Tasks of this process that wait for the end of a call."""
     return [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("end of ") and not task.done()]
 
 
@@ -127,7 +127,7 @@ async def staged(client: Client, database: Database) -> AsyncGenerator[Stage]:
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    """A server for all tests of this file, whose calls no other worker understands; each test's have keys of their own."""
+    """One server for all tests of this file. No other worker knows its calls; each test has its own keys."""
     with temporal_server(tmp_path_factory.mktemp("temporal")) as (address, _):
         yield address
 

@@ -1,4 +1,4 @@
-"""Inputs that a tool is not asked any more, over HTTP."""
+"""Quarantined inputs, over HTTP."""
 
 from typing import TYPE_CHECKING
 

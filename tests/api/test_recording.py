@@ -1,4 +1,4 @@
-"""Calls that could not be recorded are refused at once, and those that wait for it are answered."""
+"""Calls that cannot be recorded are refused at once; calls that wait for their record are answered."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -20,7 +20,7 @@ from toolagent.core.failures import StoreUnwritableError
 
 
 class Place:
-    """Where calls are recorded."""
+    """A place where calls are recorded."""
 
     def __init__(self) -> None:
         self.failure: Exception | None = None
@@ -71,7 +71,7 @@ async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(pla
 
 
 class EndlessCalls:
-    """In place of Temporal's client: a call, or a batch, that does not end."""
+    """A client whose calls and batches do not end."""
 
     def get_workflow_handle(self, *_: object, **__: object) -> "EndlessCalls":
         return self

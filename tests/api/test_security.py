@@ -1,4 +1,4 @@
-"""Who may knock."""
+"""Access checks of the front door."""
 
 import hmac
 from contextlib import AbstractAsyncContextManager
@@ -121,7 +121,7 @@ async def test_a_host_that_cannot_be_read_does_not_let_in_pages_without_origin(s
 
 
 async def knock(kind: str, headers: dict[str, str], api_key: str | None = None) -> tuple[list[str], list[Message]]:
-    """What came through the gate, and what was answered instead."""
+    """The kinds of requests that passed, and the answers to those that did not."""
     passed: list[str] = []
     answered: list[Message] = []
 

@@ -1,4 +1,4 @@
-"""What only a real server and a real connection can show."""
+"""Behaviour that only a real server and a real connection show."""
 
 import asyncio
 from contextlib import closing
@@ -48,7 +48,7 @@ async def test_a_client_that_writes_too_much_before_it_reads_is_told_so(house: H
 
 
 def status_of_post(url: str, body: bytes, kind: str, *, chunked: bool) -> int:
-    """By the standard library, which looks at nothing before it has written everything."""
+    """The status of a POST by the standard library, which writes everything before it reads."""
     parsed = httpx.URL(url)
     with closing(HTTPConnection(parsed.host, parsed.port, timeout=20)) as connection:
         sent = iter([body]) if chunked else body

@@ -1,4 +1,4 @@
-"""The service at a glance."""
+"""`GET /system/status`: an overview of the service."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Following and cancelling calls."""
+"""Calls are followed and cancelled by their task id."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The schema of tools' files, and listing by what their ids and tags say."""
+"""The schema of tool files, and listings by id and tag."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What tools there are, how they run, starting and stopping."""
+"""Tools over HTTP: listed, shown, started and stopped."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""`python -m tests.attacks`: every attack at full size on services of its own, a table of what held; ends with 1 when something did not."""
+"""`python -m tests.attacks`: runs every attack at full size on services of its own, and writes a table.
+
+Ends with 1 if a required property did not hold.
+"""
 
 import argparse
 import signal

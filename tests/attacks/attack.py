@@ -56,11 +56,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """`run` does it and returns the answer in a few words; it raises AssertionError with what did not hold.
+    """`run` makes the attack and returns the answer in a few words; it raises AssertionError for a property that did not hold.
 
-    `may_refuse`: other callers may be refused meanwhile (a full disk). `is_load`: it keeps the machine busy by right, so that others are
-    slower; `quick_s` is how late one of them may be answered then, in seconds. `in_ci`: it is short, and leaves the service well enough for
-    the next. `has_middle`: SIGTERM in its middle is tried.
+    `may_refuse`: other callers may be refused meanwhile (a full disk). `is_load`: it uses the machine legitimately, so other calls are
+    slower; `quick_s` limits their delay, in seconds. `in_ci`: it is short, and leaves the service usable for the next one. `has_middle`:
+    SIGTERM during it is tried.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The tools of the attacks: remote ones at the bad peer, a script that does as it is told, and what is dropped in later."""
+"""The tools of the attacks: remote ones at the malicious peer, a script with selectable behaviour, and tools that are added later."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Messages of chats that are made for the rules which read them: long, nested, repeated, of odd characters."""
+"""Hostile messages of chats for the rules that read them: long, nested, repeated, with odd characters."""
 
 import time
 from collections import Counter
@@ -48,7 +48,7 @@ def _messages(is_long: bool) -> Iterator[str]:
 
 
 def messages(target: Target) -> str:
-    """Each is answered within a bound, in a chat of its own."""
+    """Each message is answered in time, in a chat of its own."""
     told, slowest = Counter[int](), 0.0
     for number, message in enumerate(_messages(target.is_long)):
         began = time.monotonic()
@@ -62,7 +62,7 @@ def messages(target: Target) -> str:
 
 
 def crowd(target: Target) -> str:
-    """A crowd in one chat: each is answered, or told to wait."""
+    """Many callers in one chat: each is answered, or told to wait."""
     chat_id, count = f"crowd-{time.monotonic_ns()}", 100 if target.is_long else 20
     told = Counter(at_once(lambda: target.post("/chat", {"chat_id": chat_id, "message": "hello"}).status_code, count, 50))
     expect(set(told) <= {200, 409, 429, 503}, str(dict(told)))

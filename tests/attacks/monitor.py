@@ -1,6 +1,6 @@
-"""`python -m tests.attacks.monitor URL PID`: looks at a service until stdin ends, then prints what it saw as a line of JSON.
+"""`python -m tests.attacks.monitor URL PID`: observes a service until stdin ends, then prints the observations as a line of JSON.
 
-A process of its own: an attack keeps the one that makes it busy, and its pauses are not the service's.
+It is a separate process, because an attack keeps its own process busy.
 """
 
 import subprocess

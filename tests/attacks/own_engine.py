@@ -1,4 +1,4 @@
-"""A second Docker engine, which may be ended in any way: its own folder, socket and containerd, and no network."""
+"""A second Docker engine, which tests may end in any way: its own folder, socket and containerd, and no network."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ _END_S = 30.0
 
 
 class OwnEngine:
-    """All of it lies in `folder`, whose path has to be short: sockets are in it."""
+    """All its files are in `folder`, whose path must be short, because it holds sockets."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -34,7 +34,7 @@ class OwnEngine:
         return f"unix://{self._folder}/engine.sock"
 
     def start(self) -> None:
-        """Start it, also after it was killed, and wait until it answers. Raises AssertionError."""
+        """Start the engine, also after a kill, and wait until it answers. Raises AssertionError."""
         folder = self._folder
         # Those that were killed leave their numbers: a stranger's by now, or of one that nobody has buried, which counts as running.
         self._kill("containerd")
@@ -62,7 +62,7 @@ class OwnEngine:
         expect(loaded.returncode == 0, f"the second engine has no image: {(saved.stderr + loaded.stderr).decode()}")
 
     def send(self, number: signal.Signals) -> None:
-        """End it with this signal, and wait until it has ended. What it started may stay."""
+        """End it with this signal, and wait for its end. Its children may stay."""
         pid = int(self._pid_file.read_text())
         os.kill(pid, number)
         wait_until(lambda: not is_alive(pid), "the second engine has ended", _END_S)
@@ -85,7 +85,7 @@ class OwnEngine:
         return self._folder / "engine.pid"
 
     def _kill(self, name: str) -> None:
-        """What it has started of this name; without a name all: its containerd, and what holds each container."""
+        """Kill its children of this name; without a name all: its containerd, and the shim of each container."""
         for process in psutil.process_iter():
             with suppress(psutil.Error):
                 command = process.cmdline()

@@ -46,10 +46,9 @@ def _called(target: Target, tool_id: str) -> httpx.Response:
 
 
 def lifecycle(target: Target) -> str:
-    """Of a project and of a package it installs: each script is run, in the sandbox, and gets nothing.
+    """Lifecycle scripts of a project and of a package that it installs run in the sandbox, and achieve nothing.
 
-    The project installs the package by npm itself, from an archive that it has brought: of what lies beside a script the installer sees
-    nothing but `package.json`.
+    The project itself installs the package by npm, from its own archive: beside a script, the installer sees `package.json` only.
     """
     state, key = target.service.state, secrets.token_hex(16)
     hidden = [state / f"{key}.key", state / "hidden" / f"{key}.key", target.data / f"{key}.key"]

@@ -1,4 +1,4 @@
-"""Runs an attack on a service with the monitor beside it, and once more with SIGTERM in the middle."""
+"""Runs an attack on a service with the monitor, and again with SIGTERM during it."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ _FOUND = (AssertionError, RPCError, httpx.HTTPError, ValueError, KeyError, OSErr
 
 
 class Extent:
-    """How long is looked before an attack, which attacks are made, and of which the end by SIGTERM is tried; none begins after `most_s`."""
+    """How long a service is observed before an attack, which attacks are made, and which get SIGTERM; none begins after `most_s`."""
 
     def __init__(self, *, quick: bool = False, only: str | None = None, most_s: float = MOST_S) -> None:
         self.before_s = 1.0 if quick else 2.0
@@ -52,7 +52,7 @@ class Extent:
         return self._only is None or f"{kind.name}.{attack.name}".startswith(self._only)
 
     def stops(self, kind: Kind, attack: Attack, took: float) -> bool:
-        """Of those that are over at once only the first of a kind; the others would cost a start each."""
+        """Among very short attacks only the first of a kind; the others would cost a start each."""
         return attack.has_middle and (attack is kind.attacks[0] or (not self.is_quick and took > _OVER_AT_ONCE_S))
 
 
@@ -163,7 +163,7 @@ def _left(state: Path, files: set[str], processes: set[int]) -> str:
 
 
 def _stopped_in_the_middle(attack: Attack, stand: Stand, took: float, faults: list[str]) -> float | None:
-    """Seconds from SIGTERM to the end of a service that is being attacked, for `took` seconds; it is gone then, with all it had started."""
+    """Seconds from SIGTERM to the end of a service that is attacked for `took` seconds. Requires that nothing of it is left."""
     try:
         target = stand.target()
     except AssertionError as error:

@@ -55,7 +55,7 @@ def _registered(target: Target, tool_id: str, parameters: JsonValue = None, outp
 
 
 def _judged(target: Target, name: str, schema: JsonValue, value: object) -> str:
-    """A tool with this schema of its parameters gets this value, which does not fit: an answer of the caller's fault, or no such tool."""
+    """A tool with this input schema gets this value, which does not fit: the answer is a fault of the caller, or no such tool."""
     if not _registered(target, f"attack:{name}", parameters=schema):
         return "the schema is refused"
     answer = target.call(f"attack:{name}", {"a": value})

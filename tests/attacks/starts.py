@@ -1,4 +1,4 @@
-"""Workflows that somebody else starts on Temporal, with input that is none."""
+"""Workflows that others start on Temporal with invalid input."""
 
 import asyncio
 import json
@@ -36,7 +36,7 @@ def no_input(target: Target) -> str:
 
 
 def signals(target: Target) -> str:
-    """Signals, updates and queries that nobody knows, and known ones with nonsense, to a call that runs."""
+    """Unknown signals, updates and queries, and known ones with invalid content, to a running call."""
     return asyncio.run(_signalled(target))
 
 
@@ -56,7 +56,7 @@ async def _start(client: Client, name: str, number: int, argument: object) -> Wo
 
 
 async def _ended(started: list[WorkflowHandle[object, object]]) -> str:
-    """Each has to end by itself: with an answer, or failed and saying so, but never retried for ever."""
+    """Each workflow ends by itself, with an answer or a failure that says why, and is never retried for ever."""
     left = {handle.id: handle for handle in started}
     end = asyncio.get_running_loop().time() + _END_S
     while left and asyncio.get_running_loop().time() < end:

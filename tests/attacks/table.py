@@ -69,7 +69,7 @@ def _number(value: float | None, digits: int, unit: str = "") -> str:
 
 
 def _plain(text: str, longest: int) -> str:
-    """One line that breaks no table."""
+    """The text on one line, without characters that break a table."""
     line = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
     line = line.encode("utf-8", "backslashreplace").decode()
     return line if len(line) <= longest else f"{line[: longest - 1]}…"

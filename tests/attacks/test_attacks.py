@@ -1,4 +1,7 @@
-"""The short attacks on one service: each is answered, leaves nothing, and leaves the service well. `make attack` makes all and measures."""
+"""The short attacks on one service: each is answered, and leaves the service healthy.
+
+`make attack` runs all, and measures.
+"""
 
 import subprocess
 import time
@@ -28,7 +31,7 @@ _SHORT = [
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Generator[Target]:
-    """The service that all attacks share, as ordinary callers find it."""
+    """The service that all attacks share."""
     folder = tmp_path_factory.mktemp("attacks")
     with running_peer() as peer:
         data = attack_catalog(folder, peer.url)

@@ -1,4 +1,4 @@
-"""What has to hold beside an attack is judged by what was seen while it went on."""
+"""The verdict about an attack follows from the observations during it."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Text of tools that is no text: halves of characters, bytes, names of files."""
+"""Texts of tools that are not valid text: halves of characters, bytes, file names."""
 
 from http import HTTPStatus
 
@@ -14,7 +14,7 @@ _CALL_S = 25.0
 
 
 def progress(target: Target) -> str:
-    """An attempt that cannot say how far it is must not be lost and made again: it succeeds once, and everybody can read how far it is."""
+    """An attempt with invalid progress is not lost and repeated: the call succeeds once, with readable progress."""
     return ", ".join(_followed(target, tool_id) for tool_id in (ATTACKER, ACTING))
 
 
@@ -46,7 +46,7 @@ def results(target: Target) -> str:
 
 
 def parameters(target: Target) -> str:
-    """What a caller sends is no better: half a character in a value, in a name, in the id of the tool."""
+    """Invalid text from a caller: half a character in a value, in a name, in the id of the tool."""
     told: list[str] = []
     for body in (
         rb'{"tool_id": "echo", "params": {"message": "\ud800"}}',

@@ -1,4 +1,4 @@
-"""Requests and answers within the limits of bytes that are dear to decode, to copy or to walk over."""
+"""Requests and answers within the limits of size that are expensive to decode, copy or walk through."""
 
 import json
 
@@ -27,7 +27,7 @@ def lists_in_a_batch(target: Target) -> str:
 
 
 def lists_without_a_tool(target: Target) -> str:
-    """They have to be refused, or called wrong, before anybody looks for the tool."""
+    """They are refused before a tool is looked up."""
     return answered(target.call("nobody", {"message": _lists(330_000)}), _CALLERS_FAULT | {404})
 
 
@@ -37,12 +37,12 @@ def deep(target: Target) -> str:
 
 
 def names(target: Target) -> str:
-    """In one object: pairs are dearer than values."""
+    """In one object: pairs are more expensive than values."""
     return answered(target.call("echo", {"message": "x", **{f"{number:x}": 0 for number in range(100_000)}}), {422})
 
 
 def most_names(target: Target) -> str:
-    """As many as are taken."""
+    """The largest permitted number of names."""
     return answered(target.call("echo", {"message": {f"{number:x}": 0 for number in range(54_900)}}), {200})
 
 
@@ -52,13 +52,13 @@ def long_number(target: Target) -> str:
 
 
 def numbers(target: Target) -> str:
-    """What has to go on working: a hundred thousand numbers."""
+    """A hundred thousand numbers, which must be accepted."""
     asked = answered(target.call("echo", {"message": [*range(99_000)]}), {200})
     return f"{asked}, {answered(target.call(ATTACKER, {'mode': 'numbers', 'count': 99_000}), {200})}"
 
 
 def _answered_badly(answer: httpx.Response) -> str:
-    """A tool's answer that we do not take, or do, but never an error of ours."""
+    """A tool's answer that is refused or accepted, without an error of the service."""
     return answered(answer, {200, 502, 504})
 
 
@@ -76,7 +76,7 @@ def deep_answers(target: Target) -> str:
 
 
 def many_at_once(target: Target) -> str:
-    """Ten megabytes of small values, where one megabyte is allowed."""
+    """Ten megabytes of small values; the limit is one megabyte."""
     body = json.dumps({"tool_id": "echo", "params": {"message": [[]] * 3_500_000}}).encode()
     return answered(target.ask("POST", "/run_tool", content=body, headers=_JSON), _CALLERS_FAULT)
 

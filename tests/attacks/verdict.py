@@ -1,4 +1,4 @@
-"""What has to hold beside every attack, and whether it did: figures of what the monitor saw, judged."""
+"""The properties that must hold during every attack, judged by the figures of the monitor."""
 
 import statistics
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _ENOUGH = 5
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds, but for `quick_before_ms` and `quick_ms` (medians in milliseconds) and `memory_mib`. None: nothing was seen of it."""
+    """Seconds, except `quick_before_ms` and `quick_ms` (medians in milliseconds) and `memory_mib`. None: not observed."""
 
     health_s: float | None
     health_failed: int
@@ -35,7 +35,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One attack: the answer it got, what was seen, what is left, how long the service took to stop amid it, what did not hold."""
+    """One attack: its answer, the observations, the remains, the time of a stop during it, and the broken properties."""
 
     kind: str
     name: str
@@ -48,7 +48,7 @@ class Row:
 
 
 def figures_of(seen: Seen, began: float, ended: float) -> Figures:
-    """Of what was under way between the two moments; what is before the first is what it is compared with."""
+    """The figures between the two moments, compared with those before."""
     health, quick = _between(seen.health, began, ended), _between(seen.quick, began, ended)
     before = [sample.took for sample in seen.quick if sample.at + sample.took < began and sample.is_well]
     return Figures(
@@ -63,7 +63,7 @@ def figures_of(seen: Seen, began: float, ended: float) -> Figures:
 
 
 def judge(figures: Figures, *, may_refuse: bool = False, is_load: bool = False, quick_s: float = QUICK_S) -> list[str]:
-    """What did not hold, in words; with `may_refuse` an answer is enough, whatever it says, and under load the median is not judged."""
+    """The broken properties, in words. With `may_refuse` any answer suffices; under load the median is not judged."""
     checks = (
         (figures.health_s is not None and figures.health_s <= HEALTH_S, f"/health took {_s(figures.health_s)}"),
         (figures.quick_s is not None and figures.quick_s <= quick_s, f"a quick call took {_s(figures.quick_s)}"),

@@ -1,4 +1,4 @@
-"""Known vulnerabilities: what pip-audit says is reported, and that it says nothing is no failure."""
+"""Known vulnerabilities: findings of pip-audit are reported; a failure of pip-audit is not a finding."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ def launcher(tmp_path: Path) -> Generator[Launcher]:
 
 
 def standing_in(launcher: Launcher, tmp_path: Path, body: str, timeout_s: float = 30) -> Advisories:
-    """A program that is called as pip-audit is, and does as `body` says with the file `report` and the text `listed`."""
+    """A substitute for pip-audit that does as `body` says, with the file `report` and the text `listed`."""
     program = tmp_path / "pip_audit.py"
     program.write_text(f"{_HEAD.format(here=str(tmp_path))}\n{body}", "utf-8")
     return Advisories(launcher, (sys.executable, str(program)), {}, timeout_s=timeout_s)
@@ -55,7 +55,7 @@ pathlib.Path({here!r}, 'listed').write_text(listed)"""
 
 
 def listed(tmp_path: Path) -> list[str]:
-    """What the program was last asked for."""
+    """The packages of the last look-up."""
     return (tmp_path / "listed").read_text("utf-8").splitlines()
 
 
@@ -87,7 +87,7 @@ async def test_a_program_that_is_not_there_is_no_failure(launcher: Launcher) -> 
 
 @pytest.mark.timeout(180)
 async def test_the_real_program_says_what_it_knows(launcher: Launcher) -> None:
-    """Whether the source of advisories is reachable differs from machine to machine; one of the two is said."""
+    """The source of advisories may be unreachable from a machine; the test accepts both answers."""
     looked = await Advisories.of_uv(launcher, uv.find_uv_bin(), {"HOME": str(Path.home())}, timeout_s=120).look(PACKAGES)
     assert any("jinja2 2.10" in one for one in looked.found) or looked.unknown
 

@@ -1,4 +1,4 @@
-"""The audit log: a line for each run, rotated, read from its newest end."""
+"""The audit log: a line for each run, rotation, reading from the newest end."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ def entry(number: int, tool_id: str = "echo") -> AuditEntry:
 
 
 def whole() -> AuditEntry:
-    """One with everything in it, and with line ends where they could do harm."""
+    """An entry with all fields set, and with line ends in them."""
     return AuditEntry(
         at=BEGIN,
         action="call",

@@ -1,4 +1,4 @@
-"""What is written down of parameters and commands: no secrets, and nothing long."""
+"""Recorded parameters and commands hold no secrets and no long texts."""
 
 import pytest
 from pydantic import JsonValue

@@ -1,4 +1,4 @@
-"""What this tree costs more than another commit, and that nothing of that commit is left."""
+"""The comparison with another commit, which leaves nothing of that commit."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The measurements run: a few calls, ours and a peer's, on the real thing."""
+"""The measurements run with a few real calls, of the service and of a peer."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(180)
 
 @pytest.fixture
 def temporary() -> Generator[Path]:
-    """Not below pytest's own, whose path is too long for sockets."""
+    """A folder outside of pytest's, whose path is too long for sockets."""
     with tempfile.TemporaryDirectory(prefix="tool-agent-test-") as name:
         yield Path(name)
 

@@ -1,4 +1,4 @@
-"""The bounds of the measurements say what was measured, and nothing when it was not."""
+"""The bounds of the measurements report measured figures, and nothing for figures that were not measured."""
 
 import pytest
 

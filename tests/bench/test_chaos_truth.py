@@ -1,4 +1,4 @@
-"""What chaos holds against us, given how a call ended and what it did."""
+"""The violations that chaos reports, given the end of a call and its effects."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What the check of chats holds against us, given what was said and what is kept."""
+"""The violations that the check of chats reports, given the messages and the stored turns."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The conversations of the measurements are what their bounds are about."""
+"""The conversations of the measurements are those that their bounds describe."""
 
 import pytest
 

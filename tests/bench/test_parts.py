@@ -1,4 +1,4 @@
-"""What a stack was busy with, and how the time of a thread is shared out."""
+"""The part of the program that a stack belongs to, and the division of a thread's time among parts."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Chaos finds what was promised and not kept, and repeats itself by its seed."""
+"""Chaos finds broken promises, and repeats itself with the same seed."""
 
 from bench.chaos.callers import Asked
 from bench.chaos.plan import SERVICE, PlannedCall, plan_calls, plan_kills
@@ -14,7 +14,7 @@ _UNKNOWN = ToolResult(
 
 
 def _broken(kind: str, told: ToolResult | None, result: ToolResult | None, repeated: ToolResult | None, effects: int) -> list[str]:
-    """What is broken, without the call's id and kind."""
+    """The broken promises, without the call's id and kind."""
     asked = Asked(PlannedCall("key", kind, waits=True, twins=1), accepted=True, results=[told] if told else [])
     return [fault.split(") ", 1)[1] for fault in broken_promises(Fate(asked, result, repeated, effects))]
 

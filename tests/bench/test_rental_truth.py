@@ -1,4 +1,4 @@
-"""What chaos holds against us, given who rented what."""
+"""The violations that chaos reports, given the rentals of each caller."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What the table of drawn repositories says: of those that start by hand, how many became tools, and what a person said of the others."""
+"""The table of drawn repositories: how many of those that start by hand became tools, and the notes about the others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What becomes a row: whole measurements only, and each number of callers by itself."""
+"""Rows of the results: complete measurements only, and each number of callers separately."""
 
 import json
 from collections.abc import Generator as Iterator
@@ -17,7 +17,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 
 class _Tool(BaseHTTPRequestHandler):
-    """Says its path back; once `broken_after` answers were given it says something wrong."""
+    """Answers with its path; after `broken_after` answers, with a wrong one."""
 
     protocol_version = "HTTP/1.1"
     broken_after = 12

@@ -1,4 +1,4 @@
-"""What chaos holds against us of calls by MCP clients."""
+"""The violations that chaos reports about calls by MCP clients."""
 
 import pytest
 from pydantic import JsonValue
@@ -17,7 +17,7 @@ def _fate(task: JsonValue, repeated: JsonValue, effects: int, *ends: JsonValue) 
 
 
 def _others() -> list[VisitFate]:
-    """Of every kind one that kept its promises."""
+    """One visit of each other kind, which kept its promises."""
     visited = [Visited(PlannedVisit(name, name, Way.SINGLE, Door.API, 0.0), accepted=True) for name in KINDS]
     return [VisitFate(one, _SUCCESS, _SUCCESS, int(KINDS[one.call.kind].acts)) for one in visited]
 

@@ -1,4 +1,4 @@
-"""A real HTTP server on 127.0.0.1 that says what the test tells it to."""
+"""A real HTTP server on 127.0.0.1 with the answers of the test."""
 
 import asyncio
 from collections.abc import AsyncIterator

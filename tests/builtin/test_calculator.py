@@ -1,4 +1,4 @@
-"""The calculator works out arithmetic and nothing else, in no time."""
+"""The calculator evaluates arithmetic and nothing else, quickly."""
 
 import math
 import time

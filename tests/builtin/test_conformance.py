@@ -1,4 +1,4 @@
-"""Every built-in tool keeps the contract, and the check can see one that does not."""
+"""Every built-in tool keeps the contract, and the check finds a tool that does not."""
 
 from importlib import import_module
 from pkgutil import walk_packages
@@ -34,7 +34,7 @@ def test_each_file_of_a_tool_has_its_line_in_the_list() -> None:
 
 
 class Careless:
-    """Takes anything."""
+    """A tool without checks of its parameters."""
 
     manifest = ToolManifest(
         tool_id="careless",

@@ -1,4 +1,4 @@
-"""Which addresses are public, and that a request goes to the one that was judged."""
+"""Which addresses are public; and requests go to the judged address."""
 
 from collections.abc import Sequence
 from ipaddress import ip_address
@@ -64,7 +64,7 @@ def test_an_address_of_the_internet_is_public(address: str) -> None:
 
 
 class Names:
-    """A name server whose answers change: one after another."""
+    """A name server with a new answer at each look-up."""
 
     def __init__(self, *answers: Sequence[str]) -> None:
         self.asked = list[str]()

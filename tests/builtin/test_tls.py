@@ -1,4 +1,4 @@
-"""A pinned connection still asks the certificate for the name of the URL, not for the address."""
+"""A pinned connection checks the certificate for the URL's name, not for the address."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""A real HTTP server that callbacks are posted to, and that does with them what a test says."""
+"""A real HTTP server that receives callbacks, with the answers of the test."""
 
 import threading
 from collections.abc import Callable, Generator, Mapping
@@ -63,7 +63,6 @@ def _handler(receiver: Receiver) -> Callable[..., BaseHTTPRequestHandler]:
             self.send_header("Content-Length", "0")
             self.end_headers()
 
-        def log_message(self, format: str, *args: object) -> None:
-            """The test looks at what was received."""
+        def log_message(self, format: str, *args: object) -> None: ...
 
     return Handler

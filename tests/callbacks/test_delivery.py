@@ -1,4 +1,4 @@
-"""One attempt of a delivery, as Temporal sees it."""
+"""One attempt at a delivery, as Temporal sees it."""
 
 import dataclasses
 from datetime import timedelta

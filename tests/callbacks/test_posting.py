@@ -1,4 +1,4 @@
-"""One post: signed, to a place that was judged, and what is made of the answer."""
+"""One post: its signature, its judged address, and the meaning of the answer."""
 
 import base64
 import hashlib
@@ -42,7 +42,7 @@ async def refused(url: str, by: CallbackPoster) -> CallbackNotTaken:
 
 
 def is_genuine(secret: bytes, headers: dict[str, str], body: bytes) -> bool:
-    """As docs/calls.md tells receivers to look."""
+    """Checks as docs/calls.md tells receivers to."""
     signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
     wanted = "v1," + base64.b64encode(hmac.new(secret, signed, hashlib.sha256).digest()).decode()
     return any(hmac.compare_digest(wanted, given) for given in headers["webhook-signature"].split())

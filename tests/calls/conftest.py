@@ -55,7 +55,7 @@ STITCH = ToolManifest(
 
 @dataclass
 class Desk:
-    """Everything around a call, and the folder whose files it may name."""
+    """The parts around a call, and the folder whose files it may name."""
 
     admissions: Admissions
     admissions_by: Callable[[ToolLookup], Admissions]
@@ -101,7 +101,7 @@ def stocked_database(empty_database: Path, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 def sqlite_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The tools are in that of a desk."""
+    """A copy of the stocked database."""
     shutil.copyfile(
         request.getfixturevalue("stocked_database" if "desk" in request.fixturenames else "empty_database"), tmp_path / "test.db"
     )
@@ -139,7 +139,7 @@ async def desk(database: Database, tmp_path: Path) -> Desk:
 
 @dataclass
 class Removal:
-    """Of the folders of calls."""
+    """The removal of the folders of calls."""
 
     begins: threading.Event = field(default_factory=threading.Event)
     may_go_on: threading.Event = field(default_factory=threading.Event)
@@ -152,7 +152,7 @@ class Removal:
 
 @pytest.fixture
 def removal(monkeypatch: pytest.MonkeyPatch) -> Removal:
-    """It waits until it may go on."""
+    """A removal that waits until the test releases it."""
     held = Removal()
     monkeypatch.setattr("engine.calls.file_parameters.discard", held.discard)
     return held

@@ -1,4 +1,4 @@
-"""The parts around one call that several tests assemble alike."""
+"""Parts around one call that several tests share."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -91,7 +91,7 @@ def memberships_of(database: Database) -> Memberships:
 def admissions_of(
     database: Database, lookup: ToolLookup, parameters: FileParameters, limits: CallLimits, places: Places, *troubles: Troubles
 ) -> Admissions:
-    """Of the host `h1`, which has one slot."""
+    """The admissions of the host `h1`, which has one slot."""
     placements = Placements("h1", {"default": 1}, HostTable(database, 3600.0), RouteTable(database))
     composites = Composites(ToolTable(database), GroupTable(database))
     doors = DoorTable(database, 3600.0)

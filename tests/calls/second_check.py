@@ -1,4 +1,4 @@
-"""A check of a call that the service does not have: as one is added."""
+"""A check of a call that the service does not have, written like any other."""
 
 from engine.calls.checks.asked import Asked, Check, Sources
 from engine.calls.endings import Refused

@@ -1,4 +1,4 @@
-"""An effect of a call's end that the service does not have: as one is added."""
+"""An effect of a call's end that the service does not have, written like any other."""
 
 from engine.calls.effects.ended import Effect, Ended, Places
 

@@ -1,4 +1,4 @@
-"""What is decided about a call before it is made."""
+"""The decision about a call before it is made."""
 
 import json
 from typing import TYPE_CHECKING
@@ -174,7 +174,7 @@ async def test_a_call_that_no_host_took_is_placed_where_somebody_lives(desk: "De
 
 @pytest.mark.promise("host-affinity")
 async def test_a_call_that_its_session_binds_to_a_host_waits_there_while_that_is_alive(desk: "Desk", database: Database) -> None:
-    """All slots of the host may be taken. On another one, what the session launched is not there."""
+    """All slots of the host may be taken, but no other host has what the session launched."""
     (desk.root / "a.png").write_bytes(b"x")
     plan = admitted(await desk.admit("stitch", {"images": ["a.png"]})).plan
     there = plan.model_copy(update={"placement": Placement(queue="h0/default", host="h0")})
@@ -194,7 +194,7 @@ async def test_a_refused_call_is_recorded_without_its_parameters(desk: "Desk") -
 @pytest.mark.promise("never-twice")
 @pytest.mark.parametrize("tool_id", ["asleep", "taken_away", "asks"])
 async def test_a_call_that_was_sent_is_not_said_to_be_refused(desk: "Desk", tool_id: str) -> None:
-    """Its process has died, and what it asked for may not be had any more when it is admitted again."""
+    """Its process has died, and its tool or file may be gone when it is admitted again."""
     asked = AdmitRequest(call=ToolCall(tool_id=tool_id), call_id="call-12345678", workflow_id="w", run_id="r", is_new=True)
     assert await desk.calls.mark_sent(record_of_refused(asked))
     error = refused((await desk.admissions.admit(asked)).admission).error

@@ -1,4 +1,4 @@
-"""A call that begins where it is admitted: made once, recorded there if it is short, and gone on with by its attempt if it is not."""
+"""A call that begins at its admission is made once; it is recorded there if it is short, and continued by its attempt if it is not."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -44,7 +44,7 @@ PLAN = parts.PLAN.model_copy(update={"placement": Placement(queue="h1/default", 
 
 @dataclass
 class Tool:
-    """A raw HTTP server that answers when it is let go."""
+    """A raw HTTP server that answers when the test releases it."""
 
     requests: int = 0
     reached: asyncio.Event = field(default_factory=asyncio.Event)
@@ -67,7 +67,7 @@ class Tool:
 
 @dataclass
 class Desk:
-    """`another` is a process after this one has died: it knows nothing of what was begun."""
+    """`another` is a process after the death of this one: it knows no begun call."""
 
     tool: Tool
     entry: ToolEntry

@@ -1,4 +1,4 @@
-"""Tools that are remembered for calls: never longer than the catalog stays as it is."""
+"""Tools that are cached for calls, until the catalog changes."""
 
 import asyncio
 
@@ -55,7 +55,7 @@ async def test_an_admission_sees_the_catalog_of_its_time_and_later_steps_of_a_se
 
 
 class _BusyAtFirst(CatalogState):
-    """A database whose first answer takes long."""
+    """A database whose first answer is slow."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)

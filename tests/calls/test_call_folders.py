@@ -1,4 +1,4 @@
-"""Nothing stays of a call that has ended, wherever its tool put it."""
+"""No files of an ended call stay, wherever its tool wrote them."""
 
 import os
 from pathlib import Path

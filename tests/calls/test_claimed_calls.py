@@ -1,4 +1,4 @@
-"""Calls that somebody has in hand already, or had: what their workflow is told when it is admitted."""
+"""Calls that a front door makes or made: what their workflow is told at its admission."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""A tool that needs others is called only while they can be."""
+"""A tool with dependencies is called only while these can be called."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a tool says to the caller of one call, and asks of it."""
+"""Messages and questions of a tool to the caller of one call."""
 
 import asyncio
 
@@ -20,7 +20,7 @@ FORM = Asked("elicitation/create", {"message": "Which?", "requestedSchema": {"ty
 
 
 async def said_of(messages: CallMessages, count: int) -> tuple[CallMessage, ...]:
-    """All messages, once there are so many."""
+    """All messages, once there are this many."""
     async with asyncio.timeout(10):
         while len(said := await messages.after(CALL)) < count:  # noqa: ASYNC110 - others write them
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A front door: what it accepts, what it gives away, and what it says when the lane stands still."""
+"""A front door: the calls that it accepts, those that it gives away, and its errors while the lane is stuck."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -45,7 +45,7 @@ def call(version: str | None = None, **params: JsonValue) -> ToolCall:
 
 
 class Claims(ClaimTable):
-    """Says what it has written when it may."""
+    """A table that confirms its writes when the test lets it."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -129,7 +129,7 @@ async def test_while_temporal_is_silent_who_is_not_accepted_is_sent_away_and_who
 
 
 async def test_who_is_not_accepted_and_cannot_be_moved_is_told_that_nobody_knows(front: Front) -> None:
-    """It is made when the database is back, or not: what was lost while it was claimed may have been written."""
+    """The call may be made once the database is back: a claim whose answer was lost may have been written."""
 
     async def not_here(_flight: Flight) -> bool:
         return False
@@ -249,7 +249,7 @@ async def test_a_full_lane_says_how_a_call_has_ended(front: Front, desk: Desk) -
 
 @pytest.mark.promise("never-twice")
 async def test_a_call_with_an_id_that_a_new_call_may_have_is_left_to_the_workflow_of_that_one(front: Front) -> None:
-    """That one has no claim, so that two would make the call, and the second take the first one's mark for a lost attempt."""
+    """The workflow has no claim, so both would make the call, and the second would take the mark of the first for a lost attempt."""
     ours = f"call-{'a1' * 16}"
     assert await front.door.make(call(), ours, is_new=False) == Elsewhere(ours)
     assert front.stage.made == []
@@ -368,7 +368,7 @@ async def test_who_asks_while_a_claim_is_withdrawn_is_accepted_after_it(front: F
 
 
 class NoTemporal:
-    """Is asked nothing."""
+    """Must not be called."""
 
     async def adopt(self, claim: Claim) -> None:
         raise AssertionError(claim)

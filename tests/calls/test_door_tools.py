@@ -1,4 +1,4 @@
-"""Which tools a front door serves itself."""
+"""Which tools a front door can call without a host."""
 
 import pytest
 

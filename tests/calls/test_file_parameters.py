@@ -1,4 +1,4 @@
-"""Files on their way to a tool and back."""
+"""Files in parameters and outputs."""
 
 import asyncio
 import os

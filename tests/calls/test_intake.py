@@ -1,4 +1,4 @@
-"""Whether a process takes calls, and which are under way in it."""
+"""Whether a process takes calls, and which calls run in it."""
 
 import asyncio
 import math

@@ -1,4 +1,4 @@
-"""A workflow that waits for a call at the door that makes it."""
+"""A workflow waits for a call at the door that makes it."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""The lane of a front door: batches, single flight, the budget, a Temporal that is away."""
+"""The lane of a front door: batches, one flight for each id, the budget, and Temporal outages."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,7 +21,7 @@ def flight(number: int, size: int = 100) -> Flight:
 
 
 class Stage:
-    """Makes calls as it is told, plays Temporal, and remembers both."""
+    """Makes calls as the test says, replaces Temporal, and records both."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[str, ...]] = []
@@ -279,7 +279,7 @@ async def test_what_cannot_be_made_here_gets_a_workflow(stage: Stage) -> None:
 
 @pytest.mark.promise("never-twice")
 async def test_a_call_that_moves_is_not_made_by_a_batch_that_comes_late(stage: Stage) -> None:
-    """Its workflow makes it: an acting call that is sent here as well would lose its true answer."""
+    """Its workflow makes it: sent here as well, a call with side effects would lose its true answer."""
 
     async def send(_batch: LaneBatch) -> bool:
         raise BatchRefusedError("It is refused, and made all the same later.")

@@ -1,4 +1,4 @@
-"""One call in a lane: its slot, and what it may write down."""
+"""One call in a lane: its slot, and what it may record."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -32,7 +32,7 @@ from toolagent.core.calls.idempotency import fingerprint
 
 @dataclass
 class Tool:
-    """Answers when it is told to."""
+    """Answers when the test releases it."""
 
     is_asked: asyncio.Event = field(default_factory=asyncio.Event)
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,7 +71,7 @@ def flight(tool_id: str, number: int = 1, *, is_accepted: bool = False) -> Fligh
 
 @pytest_asyncio.fixture
 async def bench(desk: Desk, database: Database, tmp_path: Path) -> AsyncGenerator[Bench]:
-    """With one slot, and tools that differ in their side effects and time-outs."""
+    """A lane with one slot, and tools with different side effects and time-outs."""
     registry, tool, intake = tool_registry(database), Tool(), Intake(("default",))
     cached = CachedTools(registry, CatalogState(database))
     admissions = desk.admissions_by(cached)
@@ -210,7 +210,7 @@ async def test_who_was_overtaken_before_its_tool_was_removed_refuses_nothing(ben
 @pytest.mark.promise("never-twice")
 @pytest.mark.parametrize("is_overtaken", [False, True])
 async def test_who_was_overtaken_after_it_had_not_reached_its_tool_settles_nothing(bench: Bench, desk: Desk, *, is_overtaken: bool) -> None:
-    """It had brought its claim along with the mark that it was sent, which is taken back."""
+    """It had renewed its claim with the mark that it was sent, which is taken back."""
     asked = flight("far")
 
     @asynccontextmanager
@@ -256,7 +256,7 @@ async def test_what_is_in_hand_when_the_host_begins_to_drain_ends_and_nothing_mo
 
 
 async def test_a_call_that_has_a_part_in_a_session_gets_a_workflow(bench: Bench, database: Database) -> None:
-    """Also where the group came after its door had looked."""
+    """Also if the group was added after the door had looked."""
     steps: JsonValue = [{"tool_id": "fast", "role": "launch"}, {"tool_id": "acts", "role": "stop"}]
     fields: dict[str, JsonValue] = {"group_id": "servers", "name": "Servers", "tool_ids": ["fast", "acts"], "lifecycle": True}
     await GroupTable(database).replace([ToolGroup.model_validate({**fields, "steps": steps})])

@@ -63,7 +63,7 @@ async def test_a_call_that_is_taken_back_while_its_batch_waits_for_the_database_
 
 
 async def test_a_call_that_is_cancelled_before_its_task_has_run_waits_no_longer(stage: Stage) -> None:
-    """What is counted as waiting for ever would fill the lane."""
+    """Calls that count as waiting for ever would fill the lane."""
     asked = flight(1)
 
     async def cancel() -> None:
@@ -78,7 +78,7 @@ async def test_a_call_that_is_cancelled_before_its_task_has_run_waits_no_longer(
 
 
 async def test_a_call_that_ends_in_the_moment_it_is_late_does_not_move(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its end looks for no claim, which the move would make."""
+    """Its end looks for no claim, which the move would write."""
     make_it = stage.make
 
     async def make(_flight: Flight) -> bool:

@@ -1,4 +1,4 @@
-"""Outputs that become references."""
+"""Large outputs become references."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ from toolagent.contracts.references import ResultReference
 
 @pytest.fixture
 def files(database: Database, tmp_path: Path) -> FileStore:
-    """Takes files of at most ten bytes: results have a bound of their own."""
+    """A store for files of at most ten bytes, because results have their own limit."""
     return FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "content", 10)
 
 

@@ -1,4 +1,4 @@
-"""Calls that somebody makes alone: which of them belong to a session, and which session that is."""
+"""Calls outside of sessions: which of them belong to a session, and to which one."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -205,7 +205,7 @@ async def test_a_call_finds_its_session_among_a_thousand_that_live_and_reads_no_
 
 
 async def test_a_session_that_a_host_of_the_version_before_wrote_is_found(front: Front) -> None:
-    """It says nothing of what calls name it by. A note without the group is such a one."""
+    """It lacks the marks by which calls name it. A note without the group is one of that version."""
     await front.session("first", "session-12345678", SessionState.LAUNCHING, launch_call_id=_ID)
     view = await front.sessions.get("session-12345678")
     assert view is not None
@@ -215,7 +215,7 @@ async def test_a_session_that_a_host_of_the_version_before_wrote_is_found(front:
 
 async def test_a_session_that_is_named_between_two_looks_is_found(front: Front, database: Database) -> None:
     class Meanwhile(SessionTable):
-        """The session says what it has launched right after the first look."""
+        """A table in which the session records its launch right after the first look."""
 
         async def named(self, marks: Sequence[Collection[str]], states: Collection[SessionState]) -> tuple[SessionView, ...]:
             return await self._then_noted(await super().named(marks, states))
@@ -239,7 +239,7 @@ async def test_a_session_that_is_named_between_two_looks_is_found(front: Front, 
 
 
 async def test_a_stop_that_takes_nothing_of_the_launch_is_that_of_the_newest_session(front: Front) -> None:
-    """Made beside the session it would be made again by that. A run which takes nothing may be anybody's, and keeps no session."""
+    """Made beside the session, the stop would be made twice. A run without bindings may belong to any session, and keeps none alive."""
     group = group_of("first", steps=[{"tool_id": tool_id, "role": tool_id} for tool_id in ("launch", "run", "stop")])
     await front.groups.replace([group])
     assert isinstance(await front.admit("stop", call_id="call-before-all"), Admitted)

@@ -1,4 +1,4 @@
-"""Calls that get a workflow of their own: who has their claim then."""
+"""Calls that get a workflow of their own, and the owner of their claim then."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ OURS = Claim(RECORD.call_id, "f", "own", call=CALL)
 
 
 class Starts:
-    """Workflows that were started, unless their ids are not free."""
+    """Records started workflows; the ids are taken unless they `are_free`."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -153,7 +153,7 @@ async def test_what_temporal_never_takes_ends_with_who_adopts_it_and_says_whethe
 async def test_a_cancelled_call_that_is_claimed_to_be_moved_is_claimed_as_cancelled(
     database: Database, moves: Moves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who dies after that leaves none to be made by who takes it over."""
+    """If the door dies after that, the process that takes the call over does not make it."""
 
     async def die(_table: ClaimTable, _call_id: str) -> None:
         raise StoreUnavailableError("It died.")

@@ -1,4 +1,4 @@
-"""Our model answers tools that ask one."""
+"""Our model answers questions of tools for a model."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What surrounds a call is a list of files: one that has no line would never be asked, and one that the docs do not name nobody knows."""
+"""The checks and effects of calls are lists of files: each file has its line, and each line its row in the docs."""
 
 from importlib import import_module
 from pathlib import Path

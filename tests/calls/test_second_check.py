@@ -1,4 +1,4 @@
-"""A check and an effect more: one file and one line each, and every call sees them."""
+"""One more check and one more effect are one file and one line each, and every call uses them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""How a call ends."""
+"""The settlement of calls."""
 
 import threading
 from datetime import UTC, datetime

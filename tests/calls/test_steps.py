@@ -1,4 +1,4 @@
-"""Steps of calls whose process died or stood still in them."""
+"""Steps of calls during which their process died or froze."""
 
 import asyncio
 import time

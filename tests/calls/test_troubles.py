@@ -1,4 +1,4 @@
-"""Calls of a version that is under repair, and of inputs that end its process."""
+"""Calls of a version under repair, and calls with quarantined inputs."""
 
 from typing import TYPE_CHECKING
 
@@ -42,7 +42,7 @@ def refused(admission: Admission) -> ToolResult:
 
 
 async def repaired(desk: "Desk", meanwhile: Meanwhile, previous: str | None = None) -> None:
-    """Version 1.0.0 of `t` is, after 0.9.0."""
+    """Version 1.0.0 of `t` is under repair, after 0.9.0."""
     for version in ("0.9.0", "1.0.0"):
         await desk.registry.register(MANIFEST.model_copy(update={"version": version}), (SOURCE,))
     opened = new()
@@ -130,7 +130,7 @@ async def test_an_input_in_whose_calls_the_process_ended_twice_is_rejected_and_o
 
 
 async def test_what_is_known_is_read_again_only_when_the_number_of_the_catalog_changes(database: Database) -> None:
-    """The reading itself counts nothing, so a tool in no trouble costs no query."""
+    """Reading it does not count, so a tool without trouble costs no query."""
     tools = CachedTools(tool_registry(database), CatalogState(database))
     repairs, quarantine = ProductionRepairs(database), QuarantineTable(database)
     troubles = CachedTroubles(repairs, quarantine, tools)

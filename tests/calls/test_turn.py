@@ -1,4 +1,4 @@
-"""What an attempt knows of those before it, and what the next one reads."""
+"""What an attempt knows of earlier attempts, and what the next one reads."""
 
 from engine.calling.turn import Told, Turn
 

@@ -1,4 +1,4 @@
-"""What is remembered of how long calls took."""
+"""The remembered durations of calls."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a chat is answered by rules, and what it tells of tasks, on real tables."""
+"""Answers by rules, and notices of tasks, in a chat on real tables."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -182,7 +182,7 @@ async def test_a_task_that_nobody_knows_any_more_has_ended(desk: Desk) -> None:
 
 
 async def test_a_task_is_named_only_when_it_is_written_down(database: Database, files: FileStore) -> None:
-    """Or its chat would take it for forgotten."""
+    """Otherwise its chat would take it for forgotten."""
 
     class Away(TaskTable):
         is_away = True
@@ -205,7 +205,7 @@ async def test_a_task_is_named_only_when_it_is_written_down(database: Database, 
 
 
 async def test_a_task_that_another_version_began_and_cannot_be_read_is_not_begun_again(database: Database, files: FileStore) -> None:
-    """A second one would be paid for too."""
+    """A second task would be paid for too."""
 
     class Unreadable:
         def __init__(self) -> None:
@@ -224,7 +224,7 @@ async def test_a_task_that_another_version_began_and_cannot_be_read_is_not_begun
 
 
 async def test_a_task_that_was_begun_by_another_name_is_not_begun_again(database: Database, files: FileStore) -> None:
-    """A version that derives other names came between the start and the record."""
+    """A version that derives other names was installed between the start and the record."""
     tasks = TaskTable(database)
     desk = desk_of(database, files, tasks)
     before, now = (BuildTool(tool_name=name, description="Count words.") for name in ("count_words", "counting_words"))

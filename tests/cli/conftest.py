@@ -205,7 +205,7 @@ class Service:
         return JSONResponse({"hosts": [self._host("host-1"), {**self._host("host-2"), "is_alive": False}]})
 
     async def drain(self, host: str, request: Request) -> Response:
-        """Each look finds less on it."""
+        """Each look finds fewer calls on the host."""
         if host != "host-1":
             return problem(404, "Not Found", f"There is no host {host!r}.")
         match request.method:
@@ -312,7 +312,7 @@ def build(service: Service) -> FastAPI:
 
 
 def looked_at(service: Service, task: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Each look moves a task one step on: pending, half way, done."""
+    """Each look moves a task one state on: pending, half done, done."""
     looks = task["looks"]
     call = task["call"]
     assert isinstance(looks, int)
@@ -347,7 +347,7 @@ def now() -> str:
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[tuple[Service, uvicorn.Server]]:
-    """One for all tests: building its routes takes a quarter of a second."""
+    """One server for all tests, because building its routes takes a quarter of a second."""
     state = Service()
     listener = socket.create_server(("127.0.0.1", 0))
     state.url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -1,4 +1,7 @@
-"""The real front door on a real store, for tasks that make tools. The test does the work of the tasks."""
+"""The real front door on a real store, for tasks that make tools.
+
+The test does the work of the tasks.
+"""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Talking with the service from the command line, on the real front door."""
+"""Conversations from the command line, with the real front door."""
 
 import json
 from collections.abc import Generator
@@ -27,7 +27,7 @@ def chat(door: FrontDoor, *words: str, text: str | None = None) -> Result:
 
 
 async def written(database: Database) -> None:
-    """As a worker writes it: a model began to answer twice, used a function and began a task."""
+    """Write turns as a worker does: a model began to answer twice, used a function and began a task."""
     chats, message_id = ChatTable(database), message_id_for("work", "k")
     await chats.say("work", message_id, "Make me one.")
     parts = (

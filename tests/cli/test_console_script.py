@@ -1,4 +1,4 @@
-"""The installed command as a person runs it: a process of its own."""
+"""The installed command, run as a process of its own."""
 
 import json
 import select

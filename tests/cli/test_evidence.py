@@ -1,4 +1,4 @@
-"""Why a version may be called, as a person reads it."""
+"""The evidence of a version, as the command line shows it."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Hosts, draining one, and the service at a glance: once, in a pipe, and as a live table."""
+"""Hosts, draining of one, and the status of the service: once, in a pipe, and as a live table."""
 
 import json
 import os

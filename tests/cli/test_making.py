@@ -1,4 +1,4 @@
-"""Having tools made from the command line, on the real front door."""
+"""Making tools from the command line, with the real front door."""
 
 import json
 import signal
@@ -56,7 +56,7 @@ def begun(run: Run) -> str:
 
 
 def end(door: FrontDoor, task_id: str, status: Ending = TaskState.COMPLETED, reason: str = "") -> None:
-    """Runs a task to its end."""
+    """Run a task to its end."""
 
     async def work(tasks: TaskTable, notes: TaskNoteTable) -> None:
         await tasks.claim_slot(task_id, 2)

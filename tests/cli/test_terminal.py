@@ -1,4 +1,4 @@
-"""What a person sees at a terminal, and what a program reads from a pipe."""
+"""The output at a terminal, and in a pipe."""
 
 import json
 import os
@@ -34,7 +34,7 @@ INTERRUPTIBLE = ("/usr/bin/env", "--default-signal=INT", SCRIPT)
 
 
 def at_a_terminal(url: str, *words: str, columns: int = 100) -> str:
-    """What is written to a terminal of that width."""
+    """The output at a terminal of this width."""
     leader, follower = pty.openpty()
     env = {"TOOL_AGENT_URL": url, "COLUMNS": str(columns), "TERM": "xterm-256color"}
     with subprocess.Popen([SCRIPT, *words], stdin=follower, stdout=follower, stderr=subprocess.DEVNULL, env=env) as program:

@@ -1,4 +1,4 @@
-"""Writing, checking and trying files of tools on the command line."""
+"""Tool files on the command line: written, checked and tried."""
 
 import json
 import shutil
@@ -47,7 +47,7 @@ def test_a_new_tool_is_valid_and_its_test_runs(toolagent: Invoke, tmp_path: Path
 
 
 def installed(program: str, folder: Path) -> str:
-    """From npm, for this test alone."""
+    """A package installed from npm, for this test alone."""
     npm = shutil.which("npm")
     if npm is None:
         lacking(f"There is neither {program} nor npm on this machine.")

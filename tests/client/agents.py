@@ -1,4 +1,4 @@
-"""Workflows of somebody else, which call our tools as children."""
+"""Workflows of other projects, which call our tools as children."""
 
 import asyncio
 
@@ -14,7 +14,7 @@ __all__ = ["Asking", "Delegating", "Renting"]
 
 @workflow.defn
 class Asking:
-    """One call; says in a query whether it was told to end."""
+    """Makes one call; a query tells whether it was asked to end."""
 
     def __init__(self) -> None:
         self._was_cancelled = False
@@ -34,7 +34,7 @@ class Asking:
 
 @workflow.defn
 class Delegating:
-    """A sub-agent inside a workflow."""
+    """Runs a sub-agent inside a workflow."""
 
     @workflow.run
     async def run(self, numbers: list[int]) -> ExecutionSummary:

@@ -13,7 +13,7 @@ from tests.system.service_process import ROOT, ServiceProcess
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
-    """With the shipped catalog; leave it as well as you found it."""
+    """A service with the shipped catalog. A test must leave it as it was."""
     service = ServiceProcess(tmp_path_factory.mktemp("clients"), ROOT / "data")
     service.start()
     yield service
@@ -23,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProces
 
 @pytest_asyncio.fixture
 async def silent_temporal(own_temporal: tuple[str, subprocess.Popen[bytes]]) -> Client:
-    """Connected to a server that has died."""
+    """A client of a server that has died."""
     address, server = own_temporal
     client = await impatient(address)
     server.kill()

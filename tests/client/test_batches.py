@@ -41,10 +41,7 @@ def batch(*calls: ToolCall, **more: object) -> ToolBatch:
 
 
 class Looks:
-    """The real looks, counted; the first `raced` say that the key is free, which is true no more when it is used.
-
-    None succeeds that is `faulty`.
-    """
+    """The real looks, counted. The first `raced` report that the key is free although it is taken by then; those that are `faulty` fail."""
 
     faulty = False
 
@@ -88,7 +85,7 @@ async def served(temporal: Client, steps: Steps) -> AsyncGenerator[ToolAgentClie
 
 
 class Scripted:
-    """Calls with number 0 fail; the others wait for `release`. `most` is how many were ever under way together."""
+    """Calls with number 0 fail; the others wait for `release`. `most` is the largest number of concurrent calls."""
 
     def __init__(self) -> None:
         self.release = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Ids of calls that nobody has named."""
+"""Generated ids of calls."""
 
 import re
 import time

@@ -1,4 +1,4 @@
-"""Our tools as child workflows of somebody else's, on a worker and a task queue of their own."""
+"""Our tools as child workflows of other projects, with a worker and a task queue of their own."""
 
 import asyncio
 import uuid
@@ -29,7 +29,7 @@ ECHO = ToolCall(tool_id="echo", params={"number": 1})
 
 @pytest_asyncio.fixture
 async def temporal(temporal_address: str) -> Client:
-    """Its workers run workflows in Temporal's sandbox, as an agent's do by our plugin."""
+    """Its workers run workflows in Temporal's sandbox, as agents with our plugin do."""
     return await connect(temporal_address, "default", sandbox=True, patience_s=120)
 
 

@@ -1,4 +1,4 @@
-"""What every client promises: the fake one, the one over Temporal and the one over HTTP."""
+"""The conformance suite of clients, for the fake one, the one over Temporal and the one over HTTP."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What goes to Temporal."""
+"""The payloads of Temporal."""
 
 import pytest
 from pydantic import JsonValue, ValidationError

@@ -1,4 +1,4 @@
-"""A task is followed over HTTP until it has ended, wherever connections break."""
+"""A task is followed over HTTP to its end, wherever connections break."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -43,9 +43,9 @@ def problem(method: str, path: str) -> httpx.Response:
 
 
 class Service(MakingRequests):
-    """Each connection gives these events and breaks, or none (503); then there are no more of them (204). The task has ended.
+    """Each connection sends these events and breaks, or is refused (503); after that there are no more events (204). The task has ended.
 
-    `aways` says how often something else is asked in vain.
+    `aways` is how often other requests fail.
     """
 
     def __init__(self, *connections: Sequence[tuple[str, Contract]] | None, aways: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""Tasks that make tools, on a real Temporal server and by the fake that stands for it."""
+"""Tasks that make tools, with a real Temporal server and with the fake client."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -24,7 +24,7 @@ SPEC = BuildTool(tool_name="word_counter", description="Count.")
 
 @workflow.defn(name=names.CREATE_TOOL)
 class Listening:
-    """Goes on until it is cancelled, and answers with what it heard."""
+    """Runs until it is cancelled, and returns the messages that it got."""
 
     @workflow.init
     def __init__(self, _request: MakeRequest) -> None:
@@ -49,7 +49,7 @@ def request(number: int) -> MakeRequest:
 
 
 async def check(making: Making | FakeMaking, number: int, end: Callable[[str], Awaitable[None]]) -> None:
-    """What both promise."""
+    """Checks the promises of both clients."""
     task_id = request(number).task_id
     assert await making.cancel(task_id) is False
     assert await making.guide(task_id, Guidance(id="g", text="x")) is False

@@ -1,4 +1,4 @@
-"""The sub-agent's account of its calls."""
+"""The report of a sub-agent about its calls."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -96,7 +96,7 @@ async def test_what_is_no_call_is_a_result_and_loses_nobody_elses() -> None:
 
 
 class Breaking:
-    """Fails as nothing of ours does for `breaker`; `ended` are the others."""
+    """Fails with an unknown exception for `breaker`; `ended` are the other calls."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []

@@ -87,7 +87,7 @@ async def test_another_call_under_the_same_key_is_refused(temporal: Client) -> N
 
 
 class Racing(ToolAgentClient):
-    """Sees an id as free that somebody else takes at once, for so many looks."""
+    """Reports an id as free that another caller takes at once, for this number of looks."""
 
     raced = 1
 

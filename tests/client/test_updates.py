@@ -1,4 +1,4 @@
-"""How long an update is waited for, by what the looks at its workflow meet."""
+"""How long an update is waited for, depending on the looks at its workflow."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,7 +16,7 @@ GONE = RPCError("gone", RPCStatusCode.NOT_FOUND, b"")
 
 
 class Workflow:
-    """Answers looks with these, an exception by raising it."""
+    """Answers looks with these values; raises those that are exceptions."""
 
     def __init__(self, answers: Iterator[Exception | None]) -> None:
         self.looks, self._answers, self._looked = 0, answers, asyncio.Condition()
@@ -34,7 +34,7 @@ class Workflow:
 
 
 class Gone(Exception):
-    """Nothing answers."""
+    """Does not answer."""
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Which tools a model reaches through `run_openai` and `run_anthropic`."""
+"""Which tools a model can call through `run_openai` and `run_anthropic`."""
 
 import json
 
@@ -14,7 +14,7 @@ OFFERED, ALL = {"weather": "weather"}, {"weather": "weather", "shop__buy": "shop
 
 
 class Service(FormatRequests):
-    """Two tools, of which the tag `safe` has one. `made` are the calls."""
+    """Two tools, one of them with the tag `safe`. `made` are the calls."""
 
     def __init__(self) -> None:
         self.made: list[str] = []

@@ -1,4 +1,4 @@
-"""What the rules leave undecided is said to be so: a model decides it, where there is one."""
+"""The rules report what they leave undecided; a model decides it, if there is one."""
 
 import json
 from datetime import UTC, datetime, timedelta

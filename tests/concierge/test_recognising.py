@@ -1,4 +1,4 @@
-"""What is wanted is recognised in the words of both languages."""
+"""Requests are recognised in the words of both languages."""
 
 import re
 import signal
@@ -55,7 +55,7 @@ _TAILS = {"zh": ("", "一个工具", "x吗"), "en": ("", " a tool", " x?")}
 
 @contextmanager
 def cpu_seconds(most: float) -> Generator[None]:
-    """Raises TimeoutError in the midst of a search that takes more."""
+    """Raises TimeoutError during a search that takes more."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError
@@ -71,7 +71,7 @@ def cpu_seconds(most: float) -> Generator[None]:
 
 @pytest.mark.parametrize(("language", "patterns"), [("zh", chinese.PATTERNS), ("en", english.PATTERNS)])
 def test_repeats_of_any_alternative_are_read_in_bounded_time(language: str, patterns: tuple[Pattern, ...]) -> None:
-    """The rules are read in the event loop of everything: a message that they backtrack on would stop it."""
+    """The rules run in the event loop of the service, so a message that makes them backtrack would stop it."""
     sources = " ".join(pattern.expression.pattern for pattern in patterns)
     words = {word for word in re.split(r"[^\w \u3400-\u9fff]+", sources) if word.strip()}
     for word in sorted(words):

@@ -1,4 +1,4 @@
-"""What a new schema took away from an old one: contracts grow, and never change meaning."""
+"""The losses of a new schema against an old one: contracts grow, and never change meaning."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
@@ -18,7 +18,9 @@ Definitions = Mapping[str, Schema]
 
 
 def losses(old: Definitions, new: Definitions) -> list[str]:
-    """What was renamed, retyped, removed or narrowed, as `Model.field: what`. New models, fields with defaults and values are none."""
+    """What was renamed, retyped, removed or narrowed, as `Model.field: what`. New models, fields with defaults, and new values are no
+    losses.
+    """
     gone = [f"{name}: removed" for name in old if name not in new]
     return gone + [loss for name in old if name in new for loss in _Comparison(old, new).of(old[name], new[name], name)]
 
@@ -54,7 +56,7 @@ class _Comparison:
             yield from self._of_parts(old.get(key), new.get(key), f"{at}[]")
 
     def _of_unions(self, old: Sequence[Schema], new: Sequence[Schema], at: str) -> Iterator[str]:
-        """A union may grow. Each of its old members must still be taken by one."""
+        """A union may grow, but must still accept each of its old members."""
         for member in old:
             found = [list(self.of(member, candidate, at)) for candidate in new]
             if not any(faults == [] for faults in found):

@@ -1,6 +1,6 @@
-"""`python -m tests.contracts.golden` writes what this release puts on the wire: payloads of every contract, and the schemas.
+"""`python -m tests.contracts.golden` writes the payloads of every contract, and the schemas, of this release.
 
-Only the folder of the version in `packages/toolagent/pyproject.toml` is written; those of earlier releases stay for good.
+Only the folder of the version in `packages/toolagent/pyproject.toml` is written; those of earlier releases stay.
 """
 
 import json

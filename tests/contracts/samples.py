@@ -46,7 +46,7 @@ _ANYTHING: JsonValue = {"anything": [1, "text", None, True]}
 
 
 class NoSample(ValueError):
-    """A schema has a form that no sample is known for."""
+    """A schema has a form without a known sample."""
 
 
 class Samples:
@@ -57,7 +57,7 @@ class Samples:
         self._full = full
 
     def of(self, schema: Schema, name: str = "text") -> JsonValue:
-        """Raises NoSample, naming the pattern, when a sample has to be written down above."""
+        """Raises NoSample, naming the pattern, if a sample must be added above."""
         for key in ("const", "enum", "anyOf", "oneOf", "$ref"):
             if key in schema:
                 return self._of_choice(key, schema[key], name)

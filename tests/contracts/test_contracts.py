@@ -1,4 +1,4 @@
-"""The wire takes what the specifications write, and refuses what nobody meant."""
+"""The wire accepts the payloads of the specifications, and refuses invalid ones."""
 
 from typing import get_args
 

@@ -1,4 +1,4 @@
-"""What stands below a field of a contract describes it in schemas."""
+"""The docstring below a field of a contract describes it in schemas."""
 
 import runpy
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_what_stands_below_a_field_is_its_description() -> None:
 
 
 def test_a_module_that_python_does_not_keep_has_no_descriptions(tmp_path: Path) -> None:
-    """As scripts run by `runpy` are, and plug-ins loaded from a file."""
+    """Such as scripts run by `runpy`, and plug-ins loaded from a file."""
     text = 'from toolagent.contracts.contract import Contract\nclass Loaded(Contract):\n    one: int\n    """Not read."""\n'
     (tmp_path / "loaded.py").write_text(text)
     loaded = runpy.run_path(str(tmp_path / "loaded.py"), run_name="loaded_and_gone")["Loaded"]

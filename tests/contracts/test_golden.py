@@ -1,4 +1,4 @@
-"""What was on the wire in any release is still read, and means the same."""
+"""Payloads of every release are still read, with the same meaning."""
 
 import copy
 from pathlib import Path
@@ -17,7 +17,7 @@ OBJECT: Schema = {"type": "object", "properties": {"a": {"type": "string", "defa
 
 
 def _unread(name: str, payload: JsonValue) -> bool:
-    """Whether something of a payload is not there any more once today's model has read it."""
+    """Whether today's model drops something of a payload."""
     read = wire_contracts()[name].model_validate(payload)
     return not contains(read.model_dump(mode="json"), payload)
 
@@ -46,7 +46,7 @@ def test_the_payloads_of_this_release_are_those_of_today() -> None:
 
 
 def _changed(path: str, value: JsonValue) -> Schema:
-    """OBJECT with one thing at a dotted path set, or removed for None."""
+    """OBJECT with the value at a dotted path set, or removed for None."""
     schema = copy.deepcopy(OBJECT)
     *parents, last = path.split(".")
     place = schema

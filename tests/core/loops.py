@@ -1,4 +1,4 @@
-"""Requests, notes and a small world for the loop to live in."""
+"""Requests, notes and a simulated world for the loop."""
 
 from collections.abc import Callable, Iterator
 
@@ -42,12 +42,12 @@ def turn(
     )
 
 
-def outcome(of: ToolUseNote, digest: str = "done", put_down: str | None = None) -> ToolNote:
-    return ToolNote(tool_use_id=of.id, name=of.name, summary=of.summary, digest=digest, put_down=put_down)
+def outcome(of: ToolUseNote, digest: str = "done", product: str | None = None) -> ToolNote:
+    return ToolNote(tool_use_id=of.id, name=of.name, summary=of.summary, digest=digest, product=product)
 
 
 def asked(of: AgentRequest, state: LoopState, now_s: float = 0.0) -> ModelAsk:
-    """What is asked for now; fails where something else is next."""
+    """The next step, which must ask the model."""
     step = loop.next_step(of, state, now_s)
     assert isinstance(step, loop.AskModel), step
     return step.ask
@@ -60,7 +60,7 @@ def noted(of: AgentRequest, state: LoopState, note: ModelTurnNote) -> LoopState:
 def live(
     of: AgentRequest, answer: Callable[[ModelAsk], ModelTurnNote], do: Callable[[str], ToolNote], clock: Iterator[float]
 ) -> tuple[AgentResult, int]:
-    """Runs it to its end, and says how many steps that took."""
+    """Run it to its end. Returns the number of steps."""
     state = loop.begin(of, next(clock))
     for steps in range(10_000):
         match loop.next_step(of, state, next(clock)):

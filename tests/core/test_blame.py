@@ -1,4 +1,4 @@
-"""Whose fault a failed call is."""
+"""Which part a failed call is attributed to."""
 
 import pytest
 from pydantic import JsonValue

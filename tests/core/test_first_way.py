@@ -1,4 +1,4 @@
-"""A task that began before every way was tried goes on along the one that was chosen then: else its history cannot be replayed."""
+"""A task that began before several ways were tried goes on with its one way, so that its history can be replayed."""
 
 import pytest
 from pydantic import JsonValue

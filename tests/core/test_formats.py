@@ -1,4 +1,4 @@
-"""Names that every vendor takes, forms of tools, and what models want called."""
+"""Names that every vendor accepts, forms of tools, and calls by models."""
 
 import json
 import re
@@ -121,7 +121,7 @@ def test_an_output_that_is_no_object_is_not_promised_and_what_a_manifest_says_of
 
 
 def test_what_a_client_holds_an_answer_against_names_no_formats() -> None:
-    """Those of JavaScript take `date-time` for one with an offset, and know no `file-path`."""
+    """JavaScript validators take `date-time` for one with an offset, and do not know `file-path`."""
     when: JsonSchema = {"type": "string", "format": "date-time"}
     schema: JsonSchema = {
         "type": "object",

@@ -1,4 +1,4 @@
-"""Counting what a JSON text holds without reading it."""
+"""Counts the values of a JSON text without reading it."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What an agent does next, and what the outcome of a step changes."""
+"""The next step of an agent, and the state after the outcome of a step."""
 
 import pytest
 
@@ -67,13 +67,13 @@ def test_what_cannot_be_done_is_told_without_doing_anything() -> None:
 
 def test_a_candidate_ends_the_agent() -> None:
     final = use(CODING.final_tool)
-    state = loop.after_tools(noted(request(), START, turn(final)), (outcome(final, put_down="candidate-1"),))
+    state = loop.after_tools(noted(request(), START, turn(final)), (outcome(final, product="candidate-1"),))
     step = loop.next_step(request(), state, 0.0)
     assert isinstance(step, loop.Finish)
-    assert (step.result.end, step.result.put_down) == (AgentEnd.DONE, "candidate-1")
+    assert (step.result.end, step.result.product) == (AgentEnd.DONE, "candidate-1")
 
 
-def test_nothing_is_done_after_a_candidate_was_put_down() -> None:
+def test_nothing_is_done_after_a_candidate_was_submitted() -> None:
     final, after = use(CODING.final_tool, use_id="1"), use("write_file", use_id="2")
     step = loop.next_step(request(), noted(request(), START, turn(final, after)), 0.0)
     assert isinstance(step, loop.RunTools)
@@ -81,7 +81,7 @@ def test_nothing_is_done_after_a_candidate_was_put_down() -> None:
     assert [note.name for note in step.refused] == ["write_file"]
 
 
-def test_a_candidate_that_could_not_be_put_down_does_not_end_the_agent() -> None:
+def test_a_candidate_that_could_not_be_submitted_does_not_end_the_agent() -> None:
     final = use(CODING.final_tool)
     state = loop.after_tools(noted(request(), START, turn(final)), (outcome(final, digest="that id is taken"),))
     assert asked(request(), state).outcomes == (ShownOutcome(tool_use_id="toolu_1"),)
@@ -206,13 +206,13 @@ def test_guidance_is_refused_when_much_of_it_waits_and_when_nobody_listens() -> 
 def test_what_did_not_pass_goes_back_to_the_agent_for_so_many_rounds() -> None:
     of = request(rounds=2)
     final = use(CODING.final_tool)
-    state = loop.after_tools(noted(of, START, turn(final)), (outcome(final, put_down="candidate-1"),))
+    state = loop.after_tools(noted(of, START, turn(final)), (outcome(final, product="candidate-1"),))
     again = another_round(of, state, "GET /health: 500")
     assert again is not None
     ask = asked(of, again)
     assert (ask.turn, ask.position, ask.outcomes) == (2, 3, (ShownOutcome(tool_use_id="toolu_1"),))
     assert "GET /health: 500" in ask.remarks[0]
-    assert (again.round, again.put_down, again.tokens) == (2, None, state.tokens)
+    assert (again.round, again.product, again.tokens) == (2, None, state.tokens)
     assert another_round(of, again, "GET /health: 500") is None
 
 

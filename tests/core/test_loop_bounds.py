@@ -1,4 +1,4 @@
-"""Whatever a model does, the loop ends within its limits and its state stays small."""
+"""The loop ends within its limits, and its state stays small, whatever a model does."""
 
 from collections.abc import Iterator
 
@@ -66,7 +66,7 @@ def test_it_always_ends_within_its_limits(limits: dict[str, float | None], step:
 @given(tokens=st.integers(1, 300_000), cost_usd=st.floats(0, 2), growth=st.integers(0, 130_000), opening=st.integers(0, 20_000))
 @example(tokens=11_334, cost_usd=0.125, growth=0, opening=0)  # it reads nothing at first, and uses a cache then
 def test_what_is_read_is_known_before_so_tokens_and_money_are_never_passed(tokens: int, cost_usd: float, growth: int, opening: int) -> None:
-    """`growth` tokens of outcomes come with each turn, as many as 32 files that are read at once; `opening` of them before the first."""
+    """Each turn adds `growth` tokens of outcomes, as many as 32 files read at once; the first message has `opening` tokens."""
     of = request(tokens=tokens, cost_usd=cost_usd, turns=200, turn_tokens=4_000).model_copy(update={"opening": 3 * opening})
     spent = Usage()
     read, new = 0, opening
@@ -103,7 +103,7 @@ def test_a_state_of_two_hundred_calls_is_small() -> None:
         return turn(wanted, usage=Usage(input_tokens=10, cache_read_tokens=1_000 * ask.turn, output_tokens=500), said="y" * 400)
 
     def do(use_id: str) -> ToolNote:
-        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], put_down="candidate" if use_id.endswith("201") else None)
+        return ToolNote(tool_use_id=use_id, name="", digest=use_id[-8:], product="candidate" if use_id.endswith("201") else None)
 
     result, _ = live(of, answer, do, _clock(0))
     assert (result.end, result.state.tool_calls) == (AgentEnd.DONE, 201)

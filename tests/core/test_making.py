@@ -1,4 +1,4 @@
-"""What a task does next."""
+"""The next step of a task."""
 
 from dataclasses import replace
 

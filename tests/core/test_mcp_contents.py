@@ -1,4 +1,4 @@
-"""The content of an MCP tool's result, taken apart and put together."""
+"""The content of an MCP tool's result, split and joined."""
 
 from typing import cast
 

@@ -1,4 +1,4 @@
-"""What is wrong with how an MCP server is to be reached."""
+"""Faults of the specification of an MCP server."""
 
 import pytest
 from pydantic import JsonValue

@@ -1,4 +1,4 @@
-"""What a turn costs, and what a task may take."""
+"""The cost of a turn, and the limits of a task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Pinned definitions: what a server changes waits."""
+"""Pinned definitions: changes by a server wait for agreement."""
 
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest, ToolStatus

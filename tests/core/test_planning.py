@@ -1,4 +1,4 @@
-"""Which ways lead to a tool of a repository, and in which order they are tried."""
+"""Which ways lead to a tool of a repository, and in which order."""
 
 import pytest
 from pydantic import JsonValue

@@ -1,4 +1,4 @@
-"""When calls that fail open a repair: a pure rule."""
+"""The rule by which failing calls open a repair."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +14,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def outcomes(told: str) -> tuple[Outcome, ...]:
-    """The newest first: `x` a failure of an input of its own, `A` one of the same input, `.` a success."""
+    """The newest first: `x` is a failure with an input of its own, `A` one with the same input, `.` a success."""
     return tuple(Outcome("A" if letter == "A" else str(place), failed=letter != ".") for place, letter in enumerate(told))
 
 
@@ -84,7 +84,7 @@ def test_what_cannot_be_repaired_now_is_an_alert_once_a_pause(rules: RepairRules
 
 @given(steps=st.lists(st.tuples(st.sampled_from("xA."), st.integers(-7_200, 7_200)), max_size=80))
 def test_a_tool_that_flaps_is_repaired_no_more_often_than_it_may_whatever_the_clock_does(steps: list[tuple[str, int]]) -> None:
-    """The clock ticks half an hour a step, and jumps up to two hours to and fro; what is of the future is redated, as the store does."""
+    """The clock advances half an hour a step, and jumps by up to two hours; times in the future are corrected, as the store does."""
     now, earlier, since, letters = NOW, list[Earlier](), 0, "".join(letter for letter, _ in steps)
     for step, (_, jump) in enumerate(steps):
         now += 30 * MINUTE + timedelta(seconds=jump)

@@ -1,4 +1,4 @@
-"""Addresses as people copy them from a browser."""
+"""Addresses as they are copied from a browser."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The pure rules."""
+"""Pure rules of calls."""
 
 from typing import NoReturn
 

@@ -1,4 +1,4 @@
-"""What the model of a conversation is told, and what is taken from its answers."""
+"""The brief of the model of a conversation, and the reading of its answers."""
 
 from datetime import UTC, datetime
 

@@ -158,7 +158,7 @@ def test_what_is_listed_under_its_call_or_its_name_is_not_gone(items: JsonValue,
     ids=["nothing", "others", "its-call", "nobody-s", "its-earlier-launch", "what-it-launched"],
 )
 def test_what_a_stop_without_bindings_would_stop_is_not_gone_unless_it_is_of_others(items: JsonValue, unlisted: bool) -> None:
-    """What a provider says of a launch changes, so that its answer and its item need not be equal."""
+    """A provider's description of a launch changes, so its answer and its list entry may differ."""
     probe = VerifyProbe(tool_id="list", items="$.servers", launched_by="$.name")
     whole = group(steps=[*_STEPS[:2], {"tool_id": "stop", "role": "stop"}])
     launched = {"name": "call-other-123", "up_s": 0}

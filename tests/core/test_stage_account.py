@@ -1,4 +1,4 @@
-"""What Temporal's page says of the stages of a task."""
+"""The stages of a task on Temporal's page."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""What the end of a task says besides how it ended."""
+"""The reasons in the end of a task."""
 
 from toolagent_service.contracts.making_steps import BuildOutcome
 from toolagent_service.making.task_reasons import abridged, of_the_agent, ready_reason, why_a_model

@@ -1,4 +1,4 @@
-"""What may be asked for, and what is said of what may not."""
+"""Valid requests for tasks, and the errors of invalid ones."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Text that others wrote, made such that everything can keep and send it."""
+"""Texts of others, changed so that they can be stored and sent."""
 
 import pytest
 from pydantic import JsonValue

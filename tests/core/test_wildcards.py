@@ -1,4 +1,4 @@
-"""Which of several things are meant by names with `*`."""
+"""Names with `*`, and the names that they match."""
 
 import pytest
 

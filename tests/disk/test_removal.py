@@ -1,4 +1,4 @@
-"""What is removed goes whole, nothing else goes with it, and it takes its time and no more."""
+"""A removal is complete, removes nothing else, and takes a bounded time."""
 
 import os
 import resource

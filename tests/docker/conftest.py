@@ -1,4 +1,4 @@
-"""Real containers on a real engine, each test's with a state directory of its own; nothing of them is left."""
+"""Real containers on a real engine; each test has its own state directory, and leaves nothing behind."""
 
 import asyncio
 import contextlib
@@ -45,7 +45,7 @@ class Notes:
 
 
 class Book:
-    """Remembers what it was told, but for as many times as it is `away`."""
+    """Keeps its notes; fails `away` times first."""
 
     def __init__(self) -> None:
         self.noted: list[ContainerInfo] = []
@@ -106,7 +106,7 @@ async def http() -> AsyncGenerator[HttpExchange]:
 async def make_runtime(
     settings: DockerSettings, engine: Engine, http: HttpExchange, book: Book
 ) -> AsyncGenerator[Callable[..., DockerRuntime]]:
-    """A runtime with other settings than the usual; several are like workers after each other."""
+    """Makes runtimes with changed settings; several in a test are like workers one after the other."""
     made: list[DockerRuntime] = []
 
     def make(users: Identities | None = None, engine: Engine = engine, **changed: object) -> DockerRuntime:
@@ -134,13 +134,13 @@ def request_of(timeout_s: float = 20.0, **params: JsonValue) -> ToolRequest:
 
 
 async def eventually(condition: Callable[[], bool], bound_s: float = 20.0) -> None:
-    """Wait until it is so; fails after the bound."""
+    """Wait until the condition holds; fails after a time limit."""
     async with asyncio.timeout(bound_s):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
             await asyncio.sleep(0.02)
 
 
 async def containers_of(engine: Engine, settings: DockerSettings) -> list[Document]:
-    """Of the test's state directory, as the engine lists them."""
+    """The containers of the test's state directory, as the engine lists them."""
     filters = {"label": f"{STATE}={settings.owner.state}"}
     return await engine.ask(lambda api: api.containers(all=True, filters=filters))

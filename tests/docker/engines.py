@@ -20,7 +20,7 @@ VERSATILE = "agent-sandbox:versatile"
 
 
 def ready_engine() -> None:
-    """Skips where none can be had; never with CI=true."""
+    """The engine; skips the test if there is none, except with CI=true."""
     scripts = [["/bin/bash", str(ROOT / script)] for script in (".ci/engine", "deploy/sandbox-image/build")]
     for command in (*scripts, ["docker", "build", "--quiet", "--tag", VERSATILE, str(ROOT / "tests/tool_projects/versatile")]):
         made = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
@@ -29,7 +29,7 @@ def ready_engine() -> None:
 
 
 def remove_images_of(folder: Path) -> None:
-    """Those that were made for state directories below this folder, or for some that are gone. Without an engine there are none."""
+    """Remove images made for state directories below this folder, or for ones that are gone. Does nothing without an engine."""
     engine = Engine(timeout_s=20)
     with contextlib.suppress(EngineFailure):
         asyncio.run(sweep_gone(engine, Seals.of(folder)))

@@ -23,7 +23,7 @@ _BOUND_S = 60.0
 
 
 def versatile(**more: object) -> DockerSource:
-    """From an existing image; its home is a folder on this machine."""
+    """The tool from an existing image; its home is a folder on this machine."""
     given = {
         "image": VERSATILE,
         "endpoint_path": "/run",
@@ -34,7 +34,7 @@ def versatile(**more: object) -> DockerSource:
 
 
 def built_versatile(**more: object) -> DockerSource:
-    """Built from its Dockerfile."""
+    """The tool built from its Dockerfile."""
     return versatile(image=None, dockerfile="Dockerfile", host_dir="versatile", **more)
 
 

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Leaving(Engine):
-    """An engine that may be away for a while."""
+    """An engine that can be made unavailable."""
 
     is_away = False
 

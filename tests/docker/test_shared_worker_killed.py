@@ -1,4 +1,4 @@
-"""The whole service is killed, with tools that share a process and tools that share a container."""
+"""Tools that share a process or a container, when the whole service is killed."""
 
 import json
 import shutil

@@ -30,7 +30,7 @@ UIDS = DEFAULT_UIDS[-3:]
 
 
 def users_in(folder: Path, uids: range = UIDS) -> Identities:
-    """Like the users of a restarted service, or of another service of the machine."""
+    """Makes users as a restarted service would, or another service of the machine."""
     return Identities(uids, folder / "users")
 
 
@@ -81,7 +81,7 @@ async def test_a_container_that_is_found_again_keeps_its_user_and_one_whose_user
 
 
 class Stubborn(Engine):
-    """Removes no container while it `refuses`."""
+    """An engine that removes no container while it `refuses`."""
 
     refuses = True
 

@@ -29,7 +29,7 @@ NOWHERE: dict[str, JsonValue] = {"type": "remote", "remote_url": "http://127.0.0
 
 
 def catalog_in(folder: Path) -> Path:
-    """Its source is not the first one, which does not depend on where a tool runs."""
+    """A catalog whose docker source is not the first source of its tool."""
     shutil.copytree(PROJECTS / "versatile", folder / "projects" / "versatile", ignore=shutil.ignore_patterns(".venv", "__pycache__"))
     (folder / "registry.json").write_text(json.dumps({"version": "2.0", "tools": [MANIFEST]}))
     (folder / "sources.json").write_text(json.dumps({"version": "1.0", "sources": {"boxed": [NOWHERE, SOURCE]}}))

@@ -34,7 +34,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """One fenced block. `answer` is what it prints, where the page says so; `reason` is why it is not run."""
+    """One fenced block. `answer` is its expected output, if the page shows it; `reason` says why it is not run."""
 
     page: Path
     line: int

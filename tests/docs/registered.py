@@ -1,4 +1,4 @@
-"""Everything that must be in the documentation, read from its registry in the code."""
+"""Everything that the documentation must name, read from its registry in the code."""
 
 import re
 import subprocess
@@ -72,7 +72,7 @@ def script_errors() -> Rows:
 
 
 def limits() -> Rows:
-    """As manifests and policies write them."""
+    """The limits as manifests and policies write them."""
     return {field.alias or name: "" for name, field in SandboxLimits.model_fields.items()}
 
 
@@ -101,18 +101,18 @@ def activities() -> Rows:
 
 
 def task_queues() -> Rows:
-    """Those with names of their own; the others are named by buckets and hosts."""
+    """Queues with fixed names; the others are named by buckets and hosts."""
     return {queue: "" for name, queue in (vars(names) | vars(step_names)).items() if name.endswith("_QUEUE")}
 
 
 def worker_commands() -> Rows:
-    """As the program itself says them."""
+    """The commands by the program itself."""
     said = subprocess.run([sys.executable, "-m", "workers", "--help"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return {f"python -m workers {name}": "" for name in re.findall(r"^  ([a-z][a-z-]*) ", said, re.MULTILINE)}
 
 
 def rooms() -> Rows:
-    """The packages of the product, those of the engine one by one."""
+    """The packages of the product; those of the engine one by one."""
     engine = [path.parent for path in (ROOT / "engine").glob("*/__init__.py")]
     tops = [ROOT / name for name in ("activities", "api", "workers", "workflows")]
     return {path.relative_to(ROOT).as_posix(): "" for path in (*engine, *tops, *(ROOT / "packages").iterdir()) if path.is_dir()}

@@ -92,7 +92,7 @@ def run(block: Block, service: ServiceProcess, desk: Path) -> str:
 
 
 def is_answer(said: str, answer: Block) -> bool:
-    """Whether that was printed; `…` stands for anything, and an object may have more than is shown."""
+    """Whether the output matches; `…` stands for anything, and an object may have more than is shown."""
     if answer.language == "json":
         return contains(json.loads(said), json.loads(answer.text))
     pattern = re.escape(answer.text.strip()).replace("…", ".*")

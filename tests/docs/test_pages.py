@@ -1,4 +1,4 @@
-"""The pages say what there is and nothing else, and their links lead somewhere."""
+"""The pages list exactly what exists, and their links resolve."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ NAMED_PATH = re.compile(r"`((?:api|activities|bench|data|deploy|docs|engine|pack
 
 
 def anchors_of(page: Path) -> set[str]:
-    """The headings, as a link names them."""
+    """The headings, as links name them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -64,14 +64,14 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_block_is_fenced(page: Path) -> None:
-    """One that is only indented would neither be run nor say why not."""
+    """An indented block would neither be run nor explain why not."""
     unfenced = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     assert re.findall(r"^\n {4}\S.*", unfenced, re.MULTILINE) == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_path_of_ours_that_is_named_is_there(page: Path) -> None:
-    """`<name>` stands for something new: then its folder is there."""
+    """`<name>` stands for something new: then its folder exists."""
     paths = [path.partition("<")[0] for path in NAMED_PATH.findall(page.read_text("utf-8"))]
     assert [path for path in paths if not (ROOT / path).exists()] == []
 

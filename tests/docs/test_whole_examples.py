@@ -1,4 +1,4 @@
-"""The examples that a reader copies whole work: a file of a tool with its script, a docker tool, a policy, prices, files of servers."""
+"""Complete examples of the pages work: a tool file with its script, a docker tool, a policy, prices, server files."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""The example project of somebody else's agent, as its README runs it, against a real service."""
+"""The example project of an agent, run as in its README, with a real service."""
 
 import json
 import re
@@ -29,7 +29,7 @@ def service(tmp_path: Path) -> Generator[ServiceProcess]:
 
 @pytest.fixture
 def python(tmp_path: Path) -> str:
-    """Of an environment with `toolagent[temporal]` alone, where the machine's cache has it, else of the project's."""
+    """The Python of an environment with `toolagent[temporal]` alone, if this machine's cache has it; otherwise the project's."""
     uv, environment = str(Path(sys.executable).with_name("uv")), tmp_path / "venv"
     interpreter = str(environment / "bin/python")
     subprocess.run([uv, "venv", "-q", "--offline", "--python", sys.executable, str(environment)], check=True)
@@ -42,7 +42,7 @@ def python(tmp_path: Path) -> str:
 
 
 def printed(text: str) -> list[tuple[str, object]]:
-    """What was printed, name by name."""
+    """The output, by name."""
     return [(name, json.loads(value)) for name, value in re.findall(r"^(\w+): (.*)$", text, re.MULTILINE)]
 
 

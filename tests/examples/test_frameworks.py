@@ -38,7 +38,7 @@ def http(service: ServiceProcess) -> Generator[ToolAgentHttp]:
 
 
 def python_with(framework: str) -> Path:
-    """Kept until the example names another version of the framework."""
+    """An environment that is kept until the example names another version of the framework."""
     requirements = ROOT / "docs/examples" / framework / "requirements.txt"
     package = f"{PACKAGE}[{EXTRAS[framework]}]"
     version = requirements.read_text("utf-8").split("==")[1].strip()

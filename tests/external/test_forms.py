@@ -1,4 +1,4 @@
-"""What becomes of the lists of each form."""
+"""The lists of each form, as entries of the catalog."""
 
 import pytest
 from pydantic import JsonValue

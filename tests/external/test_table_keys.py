@@ -1,4 +1,4 @@
-"""Which servers may be shown the key of a table."""
+"""Which servers may get the key of a table."""
 
 import pytest
 from pydantic import JsonValue

@@ -1,4 +1,4 @@
-"""What every guard of the house looks at: the root and the files that git has or would take."""
+"""Fixtures of the house rules: the root, and the files that git tracks or would add."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""A process of pytest is a copy of one that has imported the tests; what could not be imported is no test that passes."""
+"""A process of pytest is a copy of one that has imported the tests; a failed import is a failed test."""
 
 import subprocess
 import sys

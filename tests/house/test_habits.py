@@ -1,4 +1,4 @@
-"""What the machine checks is what a person checks: `.ci/run` is `make check`, and `make check` is everything."""
+"""`.ci/run` is `make check`, and `make check` is everything."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Each import contract of pyproject.toml is seen to break, by one import that it forbids."""
+"""Each import contract of pyproject.toml breaks at an import that it forbids."""
 
 import re
 import shutil
@@ -56,7 +56,7 @@ def _module(contract: str) -> str:
 
 
 def _printed(tree: Path) -> str:
-    """What the linter says of a tree. It judges every contract."""
+    """The output of the linter about a tree. It judges every contract."""
     linter = str(Path(sys.executable).with_name("lint-imports"))
     # The copy must win over the editable install of the real package.
     path = f"{tree / 'packages/toolagent/src'}:{tree / 'packages/service/src'}:{tree}"
@@ -70,7 +70,7 @@ def _printed(tree: Path) -> str:
 
 
 def _broken(printed: str) -> dict[str, str]:
-    """The ids of the contracts that are broken, and what the linter says of each."""
+    """The broken contracts' ids, with the linter's output about each."""
     found = {
         key: re.search(rf"^{re.escape(name)}\n-+\n(.*?)(?=\n\n\n[^\n-].*\n---|\Z)", printed, re.MULTILINE | re.DOTALL)
         for key, name in _contracts().items()
@@ -80,7 +80,7 @@ def _broken(printed: str) -> dict[str, str]:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of our sources that a test may spoil."""
+    """A copy of our sources that a test may change."""
     for folder in SOURCES:
         shutil.copytree(HERE / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(HERE / "pyproject.toml", tmp_path)
@@ -92,7 +92,7 @@ def test_every_contract_has_an_example_that_breaks_it_and_every_example_a_contra
 
 
 def test_a_forbidden_import_breaks_exactly_its_contract(tree: Path) -> None:
-    """All are made at once: what the linter says of a contract names the modules that break it."""
+    """All imports are added together: the linter's output names the modules that break each contract."""
     for contract, (folder, statement) in BREACHES.items():
         (tree / folder / f"{_module(contract)}.py").write_text(f'"""A breach."""\n\n{statement}\n', "utf-8")
     printed = _printed(tree)

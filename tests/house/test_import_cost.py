@@ -1,4 +1,4 @@
-"""The contracts are light: other agents import them without Temporal, HTTP, a command line or a database."""
+"""Contracts import neither Temporal, nor HTTP, nor a command line or a database."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ SCRIPT = "import importlib, json, sys; importlib.import_module(sys.argv[1]); pri
 
 
 def _loaded(module: str) -> set[str]:
-    """The top-level packages that a fresh interpreter holds after importing one module."""
+    """The top-level packages in a fresh interpreter after importing one module."""
     ran = subprocess.run([sys.executable, "-c", SCRIPT, module], check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.split())

@@ -1,4 +1,6 @@
-"""Modules are nouns with a docstring, those that others install with a true `__all__`; an `__init__` is a docstring or a registry."""
+"""Modules are named by nouns and have a docstring; those that others install have a correct `__all__`; an `__init__` is a docstring or a
+registry.
+"""
 
 import ast
 import importlib
@@ -93,7 +95,7 @@ def _literal_all(tree: ast.Module) -> list[str] | None:
 
 
 def _module_faults(name: str, source: str, *, is_installed: bool = True) -> Iterator[str]:
-    """Only a package that is installed says which of its names are public; elsewhere the underscore does."""
+    """Only an installed package declares its public names; elsewhere the underscore does."""
     tree = ast.parse(source)
     if not ast.get_docstring(tree):
         yield "no docstring"

@@ -1,4 +1,4 @@
-"""Only `toolagent` is ever installed, and nobody else's package takes one of our root names."""
+"""Only `toolagent` is installed, and no other package has one of our root names."""
 
 import json
 import re
@@ -32,7 +32,7 @@ print(json.dumps({"modules": names, "present": [name for name in sys.argv[1:] if
 
 
 def _top_level(distribution: metadata.Distribution) -> set[str]:
-    """The names one can import because this distribution is installed."""
+    """The names that this distribution makes importable."""
     listed = (distribution.read_text("top_level.txt") or "").split()
     paths = [file.as_posix() for file in distribution.files or ()]
     placed = {path.partition("/")[0].partition(".")[0] for path in paths if "/" in path or path.endswith((".py", ".so", ".pyd"))}
@@ -174,6 +174,6 @@ def test_the_wheel_holds_only_the_package_and_works_with_its_own_requirements_al
 
 
 def test_shipped_tools_of_one_kind_serve_with_the_same_lines(root: Path) -> None:
-    """Each is a project that is copied alone, so each has its copy."""
+    """Each is a project that is copied alone, so each has its own copy."""
     tools = ("image_compress_api", "image_stitcher", "text_summarizer_api")
     assert len({(root / "data/tools/local" / tool / "server.py").read_bytes() for tool in tools}) == 1

@@ -1,4 +1,4 @@
-"""What tests start ends with the test run."""
+"""Programs that tests start end with the test run."""
 
 import ast
 import signal

@@ -1,4 +1,4 @@
-"""Each promise has a test that is marked with it, and each mark names a promise."""
+"""Each promise has a test with its mark, and each mark names a promise."""
 
 import ast
 from collections import defaultdict
@@ -17,7 +17,7 @@ def _promises(root: Path) -> dict[str, str]:
 
 
 def _attributes(node: ast.expr) -> Iterator[str]:
-    """`a.b.c` from its end."""
+    """The dotted name `a.b.c` of an expression."""
     while isinstance(node, ast.Attribute):
         yield node.attr
         node = node.value
@@ -26,7 +26,7 @@ def _attributes(node: ast.expr) -> Iterator[str]:
 
 
 def _marks(source: str) -> Iterator[str]:
-    """The promises that a test file marks, as decorators, on parameters or for the whole module."""
+    """The promises that a test file marks: as decorators, on parameters or for the whole module."""
     for node in ast.walk(ast.parse(source)) if MARKED[0] in source else ():
         if isinstance(node, ast.Call) and tuple(_attributes(node.func)) == MARKED:
             for argument in node.args:

@@ -1,4 +1,4 @@
-"""Folders are removed in one way, by `engine.disk`: others follow links, recurse, or swallow what they could not do."""
+"""Folders are removed only by `engine.disk`: other ways follow links, recurse, or ignore failures."""
 
 import re
 from collections.abc import Iterator

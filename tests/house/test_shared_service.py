@@ -1,4 +1,4 @@
-"""Files that share a service go to one process: a file that is not listed starts one of its own there, and nobody sees it but the clock."""
+"""Files with tests of the shared service are listed for one process; otherwise they would start another service."""
 
 import ast
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""No module is longer than 400 lines, without exceptions; no folder of the product holds more than 16, unless they are equals."""
+"""No module has more than 400 lines; no folder of the product has more than 16 modules, unless they are equals."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""No file names a package registry or a place on somebody's machine; locks carry hashes and no addresses."""
+"""No file names a package registry or a path of a machine; locks have hashes and no addresses."""
 
 import re
 from collections.abc import Iterator

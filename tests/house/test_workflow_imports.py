@@ -1,4 +1,4 @@
-"""Workflows import from an allow-list, so that nothing that acts on the world reaches the sandbox."""
+"""Workflows import from an allow-list only, so that no side effects reach their sandbox."""
 
 import ast
 from pathlib import Path
@@ -45,7 +45,7 @@ def _imported(node: ast.AST) -> list[str]:
 
 
 def _refused(source: str) -> list[str]:
-    """What a module imports, anywhere in it, that is not on the list."""
+    """The imports of a module, at any place, that are not on the list."""
     return [name for node in ast.walk(ast.parse(source)) for name in _imported(node) if not _is_allowed(name)]
 
 

@@ -1,4 +1,4 @@
-"""An IM server, and the chats that answer."""
+"""An IM server, and fake chats."""
 
 from collections.abc import AsyncGenerator, Generator
 

@@ -1,4 +1,4 @@
-"""Who takes part: an agent at the IM server, and the chats that answer it, kept in the test's memory."""
+"""The participants: an agent at the IM server, and fake chats, kept in the test's memory."""
 
 import asyncio
 from collections import Counter
@@ -21,7 +21,7 @@ BOUND_S = 60
 
 
 class Chats:
-    """Keeps `Answering`: an answer is the text after its chat, the same for the same id. `hold` keeps answers back until it is set."""
+    """Implements `Answering`: the answer is the text after its chat, the same for the same id. `hold` delays answers until it is set."""
 
     def __init__(self) -> None:
         self.answers: dict[tuple[str, str], str] = {}
@@ -60,7 +60,7 @@ class Chats:
 
 
 class Sayings:
-    """Keeps `Notices`: what chats say, numbered. `failures` interrupt the stream."""
+    """Implements `Notices`: numbered messages of chats. `failures` interrupt the stream."""
 
     def __init__(self, *notices: Notice) -> None:
         self.notices = [*notices]
@@ -87,7 +87,7 @@ class Sayings:
 
 
 class Person:
-    """A contact at the server, over one WebSocket. Acknowledges what comes, and passes over what has come before."""
+    """A contact at the server, over one WebSocket. Acknowledges messages, and ignores repeated ones."""
 
     def __init__(self, name: str, socket: ClientConnection) -> None:
         self.name, self._socket = name, socket
@@ -104,7 +104,7 @@ class Person:
         )
 
     async def next(self, *kinds: ImType) -> ImMessage:
-        """The next message of one of these types, or that is no acknowledgement."""
+        """The next message of one of these types; without types, the next that is no acknowledgement."""
         async with asyncio.timeout(BOUND_S):
             while True:
                 message = ImMessage.model_validate_json(await self._socket.recv())
@@ -140,7 +140,7 @@ async def running_client(
     max_frame_bytes: int = 262_144,
     token: str | None = None,
 ) -> AsyncGenerator[ImClient]:
-    """Until the block ends; its pauses are short."""
+    """A client that runs until the block ends, with short pauses."""
     line = Line(
         server if isinstance(server, str) else server.im_url,
         token=token,

@@ -1,4 +1,4 @@
-"""`python -m tests.im.program URL FOLDER [hold]`: a client of its own; its chats keep what they answered in a file each."""
+"""`python -m tests.im.program URL FOLDER [hold]`: a client whose chats keep their answers in a file each."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ from engine.im.connection import Line
 
 
 class KeptChats:
-    """Keeps `Answering`: a line in `asked` for each question, an answer of its own file for each id."""
+    """Implements `Answering`: a line in `asked` for each question, and an answer file for each id."""
 
     def __init__(self, folder: Path, *, hold: bool) -> None:
         self._folder, self._hold = folder, hold

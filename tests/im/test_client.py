@@ -1,4 +1,4 @@
-"""The client against a real server: routing, order, and what a server may do wrong."""
+"""The client with a real server: routing, order, and faults of the server."""
 
 from pathlib import Path
 
@@ -102,7 +102,7 @@ async def test_what_cannot_be_used_is_told_in_the_log(
 async def test_a_reply_arrives_though_its_acknowledgement_is_lost_or_late(
     kind: str, server: ImServer, alice: Person, chats: Chats, tmp_path: Path
 ) -> None:
-    """It comes twice then, under one id."""
+    """Then it arrives twice, under one id."""
     server.fail(ImFault.model_validate({"kind": kind, "contact": "tool_agent", "seconds": 0.5}))
     async with running_client(server, tmp_path, chats):
         for number in ("one", "two"):

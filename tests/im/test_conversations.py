@@ -1,4 +1,4 @@
-"""The service's conversations behind the windows: which refusals are told, and what is said without being asked."""
+"""The service's conversations in IM windows: which refusals are shown, and notices of tasks."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ _BOUND_S = 60
 
 
 class Said:
-    """Keeps `Chats`; `failure` is what it raises."""
+    """Implements `Chats`; `failure` is what it raises."""
 
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure, self.messages = failure, list[ChatMessage]()

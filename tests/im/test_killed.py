@@ -1,4 +1,4 @@
-"""`kill -9` between receiving and answering."""
+"""`kill -9` after a message is received and before it is answered."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""What chats say by themselves."""
+"""Notices of chats."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The files of windows: what is in them, and what a crash or a bad disk leaves."""
+"""The files of windows: their content, and the effects of a crash or a bad disk."""
 
 import json
 from collections.abc import Sequence
@@ -140,7 +140,7 @@ async def test_a_window_takes_a_hundred_and_says_so(tmp_path: Path) -> None:
 
 
 async def told_without_end(windows: ChatWindows, count: int, content: str = "hi") -> list[str]:
-    """The ids of answers that nobody acknowledges."""
+    """The ids of answers that are never acknowledged."""
     ids: list[str] = []
     for number in range(count):
         message = asked(f"never-{number}", "deaf")

@@ -1,4 +1,4 @@
-"""Which resources our tools are linked with, and what a plan changes: pure rules, without a database or KnowHub."""
+"""Which resources are linked with our tools, and the changes of a plan: pure rules, without a database or KnowHub."""
 
 import pytest
 from pydantic import JsonValue

@@ -1,4 +1,4 @@
-"""Synchronisations with a KnowHub over real HTTP: both sides afterwards, what others change meanwhile, and a KnowHub that fails."""
+"""Synchronisations with KnowHub over real HTTP: both sides afterwards, concurrent changes, and failures of KnowHub."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,7 @@
-"""`python -m tests.long`: what the suite shows in short at its full size, and a table of it; ends with 1 when something did not hold."""
+"""`python -m tests.long`: runs the tests marked `long`, at full size, and writes a table.
+
+Ends with 1 if a test failed.
+"""
 
 import subprocess
 import sys
@@ -16,7 +19,7 @@ _RESULTS = Path(__file__).with_name("results")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Further arguments are pytest's."""
+    """Further arguments are passed to pytest."""
     before, began = load_average(), datetime.now(UTC)
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         command = [sys.executable, "-m", "pytest", "-m", "long", f"--junitxml={report.name}", *arguments]
@@ -35,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _rows(report: Path) -> Iterator[Row]:
-    """Of pytest's report; a test that passed has nothing below it but what it wrote."""
+    """A row for each test of pytest's report."""
     if not report.stat().st_size:
         return
     for case in ElementTree.parse(report).iter("testcase"):

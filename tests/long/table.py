@@ -8,7 +8,7 @@ __all__ = ["Row", "markdown"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A test, how long it took with what it stands on, and how it ended."""
+    """A test, its duration with its fixtures, and its result."""
 
     test: str
     seconds: float

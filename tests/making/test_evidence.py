@@ -1,4 +1,4 @@
-"""What is kept with a version: of what it is made, by whom, in how many turns and for how much."""
+"""The evidence of a version: its source, its maker, the turns and the cost."""
 
 import hashlib
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Which tools are tried before one is made: those that are like it, take its examples, and do no harm."""
+"""Which existing tools are tried before one is made: similar ones that take the examples and have no side effects."""
 
 from collections.abc import Mapping
 
@@ -66,7 +66,7 @@ async def test_the_likeliest_three_are_tried(registry: ToolRegistry) -> None:
     ids=str,
 )
 async def test_nothing_is_called_on_a_guess_that_could_do_something(registry: ToolRegistry, said: dict[str, object]) -> None:
-    """Nor what would send the inputs elsewhere, or cost something."""
+    """Nor a tool that would send the inputs elsewhere, or cost something."""
     await registered(registry, **said)  # pyright: ignore[reportArgumentType] - `sources` among them
     assert await ids(registry) == []
 

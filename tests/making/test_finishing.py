@@ -1,4 +1,4 @@
-"""Threads are waited for, whoever is cancelled."""
+"""Threads are waited for, even if the waiter is cancelled."""
 
 import asyncio
 import threading

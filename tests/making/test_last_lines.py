@@ -1,4 +1,4 @@
-"""What is told of a program's stderr when it fails."""
+"""Which lines of stderr are shown when a program fails."""
 
 import pytest
 

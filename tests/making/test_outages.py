@@ -1,4 +1,4 @@
-"""What of ours is away is tried again a few times, before a candidate is judged by it."""
+"""Outages of our own parts are retried a few times before a candidate is judged by them."""
 
 import asyncio
 from dataclasses import replace
@@ -83,7 +83,7 @@ def test_what_is_ours_is_told_from_what_a_maker_could_mend(failure: Exception, *
 
 
 class Unbuilt(Maker):
-    """A maker for whom the package index is away."""
+    """A maker for which the package index is away."""
 
     def __init__(self) -> None:
         super().__init__(cast("MakerParts", None))

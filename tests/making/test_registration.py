@@ -1,4 +1,4 @@
-"""All the tools of a candidate become callable in one moment, or none does; and what keeps them from it is told before they are built."""
+"""All tools of a candidate become callable at once, or none does; obstacles are told before the build."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ async def test_several_tools_and_their_group_are_registered_however_often(databa
 
 
 async def test_where_one_id_is_taken_nothing_of_the_others_is_left(database: Database, registry: ToolRegistry) -> None:
-    """Also when the task was let through before: what it asked for last is what counts."""
+    """Also if the task was let through before: the last check decides."""
     registration = Registration(registry, GroupTable(database), EvidenceTable(database))
     await registry.register(ENTRIES[1].manifest, ENTRIES[1].sources)
     refused = (await registration.register(CANDIDATE, evidence(TASK))).refused
@@ -72,7 +72,7 @@ async def test_what_another_task_has_made_is_not_written_over(database: Database
 
 
 def others(*tool_ids: str) -> tuple[Candidate, ToolEntry]:
-    """A group of the same name with other tools in it, and the first of these."""
+    """A group of the same name with other tools, and the first of these."""
     entry = ToolEntry(manifest=ToolManifest(tool_id=tool_ids[0], name="x"), sources=(LocalSource(host_dir="x"),))
     return Candidate(entries=(entry,), group=ToolGroup(group_id="notes", name="Mine", tool_ids=tool_ids)), entry
 
@@ -117,7 +117,7 @@ FIND = BuildTool(tool_name="notes_find", description="d")
 
 @dataclass
 class Parts:
-    """As many of a MakerParts as are asked before anything is cloned."""
+    """The parts of MakerParts that are used before anything is cloned."""
 
     registration: Registration
 

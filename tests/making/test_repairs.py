@@ -1,4 +1,4 @@
-"""Which candidate takes over from a version, under which version of its own, and what of it counts."""
+"""Which candidate succeeds a version, under which version, and which of its fields count."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -49,7 +49,7 @@ PRESENT = ToolEntry(
 
 
 def candidate(*hosts: str, tool_id: str = "reckoner", source: LocalSource | DockerSource | None = None) -> Candidate:
-    """As `register_tool` puts one down that says no more than it has to."""
+    """A candidate as `register_tool` submits it, with the required fields only."""
     context = SecurityContext(network_access=NetworkAccess(allow_hosts=hosts))
     manifest = ToolManifest(tool_id=tool_id, name="Mended", description="It is mended.", security_context=context)
     source = source or LocalSource(host_dir="tools/made/reckoner", content=NEW, endpoint_path="/run")

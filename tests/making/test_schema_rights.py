@@ -1,4 +1,4 @@
-"""What a repair must not take from, or add to, what is masked and what files are handed over."""
+"""A repair must not remove masks from a schema, or add files."""
 
 import time
 

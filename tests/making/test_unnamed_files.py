@@ -1,4 +1,4 @@
-"""What is put down with a file as a default is not even tried."""
+"""A candidate with a file as a default is not tried."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ ENTRY = ToolEntry(manifest=ToolManifest(tool_id="t", name="T", input_schema=SCHE
 
 
 class Kept:
-    """The Candidates that the gate asks."""
+    """The Candidates that the gate reads."""
 
     async def load(self, file_id: str) -> Candidate:  # noqa: ARG002 - the protocol's
         return Candidate(entries=(ENTRY,))
@@ -35,14 +35,14 @@ class Kept:
 
 @dataclass
 class Parts:
-    """As many of a MakerParts as are asked before a trial."""
+    """The parts of MakerParts that are used before a trial."""
 
     candidates: Candidates
     accounts: Accounts
 
 
 async def test_a_tool_that_would_be_handed_a_file_that_nobody_named_is_not_tried(database: Database, tmp_path: Path) -> None:
-    """Nothing is there that could run it."""
+    """There is no runtime that could run it."""
     files = FileStore(database, FolderContent(tmp_path / "content"), tmp_path / "spool", 10_000_000)
     accounts = Accounts(TaskTable(database), ModelTurnTable(database, MessageTable(database, files)))
     parts = cast("MakerParts", Parts(cast("Candidates", Kept()), accounts))

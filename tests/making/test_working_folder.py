@@ -1,4 +1,4 @@
-"""A working folder of copies and links: what writes beside its code does so in the home of its tool."""
+"""A working folder of copies and links: an app that writes beside its code writes to the home of its tool."""
 
 import runpy
 import subprocess

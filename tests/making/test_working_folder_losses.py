@@ -1,4 +1,4 @@
-"""What an app wrote stays in its working folder, and no file keeps it from starting."""
+"""An app's own files stay in its working folder, and no file keeps it from starting."""
 
 import builtins
 import os
@@ -83,7 +83,7 @@ def test_a_file_that_vanishes_is_passed_over(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_file_that_cannot_be_read_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laid_out: LaidOut) -> None:
-    """As root all files can be read, so that their mode is not enough here."""
+    """root can read all files, so the mode is not enough here."""
     names = ("secret.key", "secret.db")
     repository = written(tmp_path / "version", {**dict.fromkeys(names, "1"), "page.html": "1"})
     open_any = builtins.open

@@ -1,4 +1,4 @@
-"""The client that the conformance suite of MCP starts: our own way to servers that somebody else runs.
+"""The client that the MCP conformance suite starts, with our own connection to servers.
 
 The last argument is the server's URL. MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT say the rest.
 """
@@ -38,7 +38,7 @@ _UNAUTHORIZED = 401
 
 
 class Willing(Silence):
-    """The dialogue with a caller that agrees to everything, and says of itself what a form has as its defaults."""
+    """A dialogue with a caller that accepts everything, and answers forms with their defaults."""
 
     listens = Listener(answers=("elicitation", "sampling", "roots"))
 
@@ -60,7 +60,7 @@ def _agreed(asked: Asked) -> dict[str, JsonValue]:
 
 
 class Admission:
-    """The login at one server, for as long as this program runs; a person who agrees to everything takes the place of a browser."""
+    """The login at one server, kept in this program. Instead of a browser, a person accepts everything."""
 
     def __init__(self, url: str, context: Mapping[str, Any]) -> None:
         self._url, self._ask = url, asking(None)
@@ -116,7 +116,7 @@ class Admission:
 
 
 def _stubs(schema: Mapping[str, Any]) -> dict[str, JsonValue]:
-    """What a tool needs at least."""
+    """The minimum that a tool needs."""
     by_type: dict[str, JsonValue] = {"number": 5, "integer": 5, "boolean": True, "object": {}, "array": []}
     properties = cast("dict[str, dict[str, JsonValue]]", schema.get("properties") or {})
     required = cast("list[str]", schema.get("required") or [])

@@ -1,6 +1,6 @@
-"""The conformance suite of MCP against a service of its own: `make mcp-conformance`.
+"""The MCP conformance suite against a service of its own: `make mcp-conformance`.
 
-What the suite looks for are tools, prompts and resources of imported servers, so each row is the whole way: client, service, server.
+The suite tests tools, prompts and resources of imported servers, so each row covers client, service and server.
 """
 
 import argparse
@@ -60,7 +60,7 @@ _STDIO: dict[str, JsonValue] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How many scenarios of a set passed, and of the others why they did not."""
+    """The number of passed scenarios of a set, and the reasons of the failed ones."""
 
     name: str
     passed: int
@@ -99,7 +99,7 @@ class Suite:
         return cls(folder, results)
 
     def scenarios(self, revision: str, role: str) -> Sequence[str]:
-        """Those that the revision requires of a role."""
+        """The scenarios that the revision requires of a role."""
         wanted = yaml.safe_load((self.folder / "requirements" / f"{revision}.yaml").read_text("utf-8"))
         return [*wanted[role]]
 
@@ -156,7 +156,7 @@ def _free_port() -> int:
 
 
 def _catalog(folder: Path, url: str) -> Path:
-    """The tools of tasks, each with what the suite wants of it."""
+    """The tools of tasks, each as the suite requires it."""
     folder.mkdir()
     tools = [
         {"tool_id": name, "name": name, "description": "One of the suite's.", "timeout_s": 120, "task_support": _SUPPORT.get(name)}

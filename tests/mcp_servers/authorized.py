@@ -1,4 +1,4 @@
-"""An MCP server that wants a login, with its authorization server: both are the SDK's, and say who was let in."""
+"""An MCP server that requires a login, with its authorization server: both are those of the SDK, and record logins."""
 
 import base64
 import secrets
@@ -38,7 +38,7 @@ SCOPE = "tickets"
 
 @dataclass
 class Doorman(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
-    """Lets everybody in whom `refuses` does not stop. A refresh token is good once: whoever shows it again loses all."""
+    """Lets everyone in unless `refuses` says otherwise. A refresh token is valid once: a second use invalidates all."""
 
     refuses: str = ""
     lasts_s: int = 3600
@@ -122,14 +122,14 @@ class Doorman(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, 
 
     @property
     def secrets(self) -> set[str]:
-        """All that nobody else may see."""
+        """All secrets of the logins."""
         made = {client.client_secret for client in self.clients.values() if client.client_secret}
         return {*self.access, *self.refresh, *self.used, *made}
 
 
 @dataclass
 class Authorized:
-    """`instead` answers some paths in their place, where it is set. Without the header `routed_by` its MCP server is not found."""
+    """`instead` answers some paths, where it is set. Without the header `routed_by` the MCP server is not found."""
 
     url: str
     doorman: Doorman
@@ -138,7 +138,7 @@ class Authorized:
     routed_by: str = ""
 
     def expire(self) -> None:
-        """Tokens that were given out are refused from now on."""
+        """Refuse all tokens issued so far."""
         self.doorman.access.clear()
 
 
@@ -170,7 +170,7 @@ def authorized(*, own_clients: dict[str, str] | None = None, registers: bool = T
 
 
 async def visited(url: str) -> str:
-    """Where a browser that opens this is sent on to."""
+    """The address to which a browser is redirected from this one."""
     async with httpx.AsyncClient() as client:
         answer = await client.get(url, follow_redirects=False)
     assert answer.is_redirect, answer.text
@@ -182,7 +182,7 @@ def _running(server: MCPServer) -> Callable[[Starlette], AbstractAsyncContextMan
 
 
 class _Door:
-    """Before the SDK's application: what a test answers in its place, and a grant that it has not, of clients that log in as themselves."""
+    """In front of the SDK's application: answers of the test, and the grant of clients that log in as themselves, which the SDK lacks."""
 
     def __init__(self, app: ASGIApp, site: Authorized, clients: dict[str, str]) -> None:
         self._app, self._site = app, site

@@ -1,4 +1,4 @@
-"""An MCP server over HTTP that lists what a test has it list, and notes what it was shown."""
+"""An MCP server over HTTP with the tools of the test, which records requests."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -23,7 +23,7 @@ def tool(name: str, description: str = "Acts.", **more: JsonValue) -> Document:
 
 @dataclass
 class Site:
-    """`instead` answers any request in its place, where it is set."""
+    """`instead` answers all requests, where it is set."""
 
     tools: list[JsonValue] = field(default_factory=lambda: list[JsonValue]([tool("act")]))
     instead: Callable[[], Response] | None = None

@@ -1,4 +1,4 @@
-"""What a server says of a tool, as an entry of the catalog."""
+"""A server's description of a tool, as an entry of the catalog."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Servers that are started here: what they list, and those that do not come up; packages of the indexes."""
+"""Servers that are started here: their lists, failed starts, and packages of the indexes."""
 
 import shutil
 from collections.abc import Generator
@@ -50,7 +50,7 @@ def start_timeout_s() -> float:
 
 @pytest.fixture
 def npm_index() -> tuple[Index, float] | None:
-    """Where npm locks from, and how many seconds it has; None for what the machine says."""
+    """The index of npm, and its time limit in seconds; None for that of this machine."""
     return None
 
 
@@ -146,7 +146,7 @@ async def test_a_package_that_cannot_be_had_for_what_is_ours_is_no_fault_of_its_
     ],
 )
 async def test_a_package_is_locked_once_and_the_same_is_started_again(looks: ServerLooks, command: str, tool: str) -> None:
-    """The second has to have an older SDK than the index gives it."""
+    """The second package needs an older SDK than the newest of the index."""
     first, *args = command.split()
     spec = settled_spec(McpServerSpec(command=first, args=tuple(args)))
     look = await looks.look("near", spec)

@@ -1,4 +1,4 @@
-"""What a killed process has left of MCP servers goes, and nothing else."""
+"""The files that a killed process has left of MCP servers are removed, and nothing else."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tools of a server are called here."""
+"""Our names of the tools of a server."""
 
 import re
 

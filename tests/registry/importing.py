@@ -1,4 +1,4 @@
-"""An importer on a database and a folder of the test's own, with a vault that can be looked into."""
+"""An importer on a database and a folder of the test, with a vault that can be read."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def files_of(database: Database, folder: Path) -> FileStore:
 
 
 def importer_of(database: Database, folder: Path, catalog: str = "host-1") -> CatalogImport:
-    """Its secrets are in `folder / "secrets"`."""
+    """The secrets are in `folder / "secrets"`."""
     return CatalogImport(database, ProjectArchives(files_of(database, folder)), SecretSource({}, folder / "secrets"), catalog)
 
 

@@ -1,4 +1,4 @@
-"""Packing a tool's project."""
+"""Archives of a tool's project."""
 
 import io
 import os

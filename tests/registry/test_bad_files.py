@@ -1,4 +1,4 @@
-"""Whatever stands in a catalog file: what is wrong is named by file and field, nothing is lost, nothing raises."""
+"""Faults of catalog files are named by file and field; the import goes on without loss."""
 
 import asyncio
 import json
@@ -47,7 +47,7 @@ class Filled:
     importer: CatalogImport
 
     async def run(self) -> set[tuple[str, str]]:
-        """What was faulty: file and field."""
+        """The faults: file and field."""
         faults = await self.importer.run(self.data, ())
         assert len(await FaultTable(self.database).list_all()) == len(set(faults))
         return {(fault.file, fault.field) for fault in faults}

@@ -1,4 +1,4 @@
-"""What is wrong with a file of a tool is named, with its place in the file; the others are loaded."""
+"""A faulty tool file is named, with the place of the fault; the others are loaded."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Importing the catalog: what can be used is used, what cannot is named."""
+"""Importing the catalog: usable entries are imported, faulty ones are named."""
 
 import json
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Catalog:
         (self.folder / name).write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
 
     async def run(self) -> set[tuple[str, str]]:
-        """What was faulty: file and field."""
+        """The faults: file and field."""
         return {(fault.file, fault.field) for fault in await self.importer.run(self.folder, (ECHO,))}
 
 

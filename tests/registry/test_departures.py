@@ -1,4 +1,4 @@
-"""A host that never comes back takes away what only its catalog had."""
+"""Tools that only a lost host's catalog had are removed."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -32,7 +32,7 @@ def _claim(host: str) -> HostClaim:
 
 
 async def _came_with(database: Database, folder: Path, host: str, ids: Sequence[str]) -> None:
-    """The host starts, with these tools, as many groups and containers, and a fault."""
+    """A host starts with these tools, as many groups and containers, and a fault."""
     await HostTable(database, _LEASE_S).claim(_claim(host))
     tools: list[JsonValue] = [{"tool_id": one, "name": one} for one in ids]
     groups: list[JsonValue] = [{"group_id": f"group_{one}", "name": one, "tool_ids": [one]} for one in ids]
@@ -57,7 +57,7 @@ async def _unheard_of(database: Database, host: str, for_: timedelta) -> None:
 
 
 async def _known(database: Database) -> set[str]:
-    """Tools, groups, containers, catalogs, hosts with faults and hosts with routes."""
+    """The numbers of tools, groups, containers, catalogs, hosts with faults and hosts with routes."""
     tools = await ToolTable(database).list_ids()
     groups = [group.group_id for group in await GroupTable(database).list_all()]
     containers = [container.container_id for container in await ContainerTable(database).list_all()]
@@ -73,7 +73,7 @@ def _all_of(host: str, *ids: str) -> set[str]:
 
 
 async def _died(database: Database, host: str) -> None:
-    """It is not heard of any more."""
+    """Does nothing: the host is not heard of any more."""
 
 
 async def _stopped(database: Database, host: str) -> None:

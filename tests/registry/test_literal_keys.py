@@ -1,4 +1,4 @@
-"""A key that stands in a catalog file goes to the secrets, and nowhere else."""
+"""A key in a catalog file is moved to the secrets, and stored nowhere else."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def remote(**fields: JsonValue) -> JsonValue:
 
 
 async def stored_in(database: Database) -> bytes:
-    """Everything the database holds, and for SQLite what its files do."""
+    """Everything that the database holds; for SQLite also the content of its files."""
     async with database.read() as connection:
         rows = [(await connection.execute(select(table))).all() for table in METADATA.sorted_tables]
     files = [path.read_bytes() for path in _files_of(database.url)]
@@ -39,7 +39,7 @@ def _files_of(url: str) -> list[Path]:
 
 
 async def imported(database: Database, folder: Path, *sources: JsonValue) -> str:
-    """What was said about it."""
+    """The faults of the import."""
     documents: dict[str, dict[str, JsonValue]] = {
         "registry.json": {"tools": TOOLS},
         "sources.json": {"sources": {"ns:weather": [*sources]}},

@@ -31,7 +31,7 @@ class Importing:
         self.rows, self.export = McpServerRows(database), CatalogExport(database)
 
     async def bring_in(self, servers: JsonValue, **beside: JsonValue) -> list[str]:
-        """Which fields are at fault."""
+        """The faulty fields."""
         (self._folder / "mcp.json").write_text(json.dumps({"mcpServers": servers, **beside}))
         return [fault.field for fault in await self._import.run(self._folder, ())]
 

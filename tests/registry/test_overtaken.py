@@ -1,4 +1,4 @@
-"""Evidence stays with the version that was judged, and with no other one of the same number."""
+"""Evidence stays with the judged version, and with no other one of the same number."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ MADE = ToolEntry(
 
 @pytest_asyncio.fixture
 async def store(database: Database) -> Database:
-    """With two versions that a task made; the first one is active again."""
+    """Two versions that a task made; the first one is active again."""
     tools = ToolTable(database)
     for version in ("1.1.0", "1.0.0"):
         entry = MADE.model_copy(update={"manifest": MADE.manifest.model_copy(update={"version": version})})
@@ -40,7 +40,7 @@ async def judged(store: Database) -> list[str]:
 
 
 async def imported(store: Database, folder: Path, changes: dict[str, dict[str, JsonValue]]) -> list[str]:
-    """What has evidence when the export was imported: as it is, or with other entries in these files."""
+    """What has evidence after the import of the export: unchanged, or with other entries in these files."""
     exported = await CatalogExport(store).documents()
     write_catalog(folder, exported | changes)
     assert await importer_of(store, folder.parent).run(folder, ()) == ()

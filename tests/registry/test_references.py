@@ -1,4 +1,4 @@
-"""Schemas with their references written out, and those that cannot be."""
+"""Schemas with resolved references, and references that cannot be resolved."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Returning to the version that was active before, and what becomes of the evidence of versions."""
+"""Rollback to the version that was active before, and the evidence of versions."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What goes in as files comes out as files."""
+"""Imported files are exported unchanged."""
 
 import asyncio
 import json
@@ -117,7 +117,7 @@ def _ids_in(documents: Documents) -> list[JsonValue]:
 
 
 async def _round_trip(empty: Path, documents: Documents) -> tuple[Documents, Documents]:
-    """What comes out, and what comes out when that is put into an empty database."""
+    """The export, and the export after importing that into an empty database."""
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp))
     try:
         found: list[Documents] = []

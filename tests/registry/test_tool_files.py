@@ -1,4 +1,4 @@
-"""Tools in files of their own come, change and go with their files."""
+"""Tools in their own files are added, changed and removed with the files."""
 
 import io
 import json
@@ -81,7 +81,7 @@ async def test_a_pattern_that_would_walk_for_ever_is_answered_at_once(files: Too
 
 @pytest.mark.parametrize("pattern", ["../../x/evil.py", "sub/../../evil.py"])
 def test_a_pattern_that_leads_out_and_back_is_none(tmp_path: Path, pattern: str) -> None:
-    """Also for who has not read the file by the rules: the name would lead out of wherever the file is copied to."""
+    """Also without the rules of the file: the name would lead out of the folder that the file is copied to."""
     (tmp_path / "x" / "sub").mkdir(parents=True)
     for name in ("main.py", "evil.py"):
         (tmp_path / "x" / name).write_text("print(1)", "utf-8")
@@ -91,7 +91,7 @@ def test_a_pattern_that_leads_out_and_back_is_none(tmp_path: Path, pattern: str)
 
 
 async def _kept(files: ToolFiles, tool_id: str, root: Path) -> list[str]:
-    """What a script is given, by names."""
+    """The files that a script gets, by name."""
     entry = await files.registry.entry(tool_id)
     assert entry is not None
     (source,) = entry.sources

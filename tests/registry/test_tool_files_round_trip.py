@@ -1,4 +1,4 @@
-"""What came from files of their own is written as it came; and what ships is what its specification says."""
+"""Tool files are exported as they were imported; the shipped ones follow their specification."""
 
 import json
 import re
@@ -56,7 +56,7 @@ FILES = st.fixed_dictionaries(
 
 @cache
 def _published() -> JsonSchema:
-    """Made once: that takes longer than all else."""
+    """Made once, because it takes longer than all else."""
     return tool_file_schema()
 
 

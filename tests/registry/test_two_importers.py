@@ -1,4 +1,4 @@
-"""Two processes import at once, on one PostgreSQL: nobody fails, nothing is lost. And the database goes away under the watcher."""
+"""Two processes import concurrently on one PostgreSQL without failure or loss; and an outage of the database while files are watched."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Versions side by side, ranges, activating, and what of it survives an import."""
+"""Versions side by side, ranges, activation, and what an import keeps of it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A folder of `*.tool.json` with an importer on it, on a database of the test's own."""
+"""A folder of `*.tool.json` with an importer, on a database of the test."""
 
 import json
 from dataclasses import dataclass
@@ -28,13 +28,13 @@ SCRIPT: dict[str, JsonValue] = {"type": "external-script", "scriptPath": "main.p
 
 
 def tool_file(tool_id: str = "custom:a", version: str = "1.0.0", **more: JsonValue) -> dict[str, JsonValue]:
-    """The least that a file says, and more."""
+    """The required fields of a tool file, and more."""
     return {"toolId": tool_id, "displayName": "A", "description": "Does a.", "version": version, "handler": METHOD, **more}
 
 
 @dataclass
 class ToolFiles:
-    """`catalog` is the host whose folder it is; the data folder has an empty registry."""
+    """`catalog` is the host of the folder; the data folder has an empty registry."""
 
     database: Database
     root: Path
@@ -74,11 +74,11 @@ class ToolFiles:
         return await self.importer.run(self.data, (ECHO,))
 
     async def faults(self) -> set[tuple[str, str]]:
-        """What was faulty: file, below the folder of tools, and field."""
+        """The faults: file, below the folder of tools, and field."""
         return {(fault.file.removeprefix(f"{self.folder.as_posix()}/"), fault.field) for fault in await self.run()}
 
     async def versions(self, tool_id: str = "custom:a") -> tuple[str | None, set[str]]:
-        """The active version of a tool, and all."""
+        """The active version of a tool, and all its versions."""
         found = await self.registry.versions(tool_id)
         return (found.active_version, {one.version for one in found.versions}) if found else (None, set())
 

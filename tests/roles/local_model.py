@@ -1,4 +1,4 @@
-"""A real model on this machine, served by llama.cpp: small enough for a test, and too small for sense."""
+"""A real small model on this machine, served by llama.cpp; its answers make no sense."""
 
 import subprocess
 from collections.abc import Generator
@@ -26,7 +26,7 @@ _MANNERS = ("--temp", "0", "-c", "4096", "-np", "1", "-t", "2", "--no-webui", "-
 
 @contextmanager
 def local_model(log: Path) -> Generator[str, None, None]:
-    """A base URL. Skips the test where the model is not installed."""
+    """A base URL. Skips the test if the model is not installed."""
     if not (FOLDER / "recipe").exists():
         lacking("There is no local model: run deploy/local-model/build as root.")
     port = free_port()
@@ -43,7 +43,7 @@ def local_model(log: Path) -> Generator[str, None, None]:
 
 
 def _sandbox() -> list[str]:
-    """The server's libraries are of another Debian than this one: it sees its own, and nothing else."""
+    """The server's libraries are of another Debian release: it sees its own files only."""
     root = ["--ro-bind", str(FOLDER / "root" / "usr"), "/usr"]
     links = [word for name in ("lib", "lib64", "bin") for word in ("--symlink", f"usr/{name}", f"/{name}")]
     files = ["--ro-bind", str(FOLDER / "model.gguf"), "/tmp/model.gguf", "--ro-bind", str(_TEMPLATE), "/tmp/chatml.jinja"]  # noqa: S108 - as above

@@ -1,4 +1,4 @@
-"""The endpoint that providers are tried with: one conversation for each situation."""
+"""The scripted endpoint for tests of providers: one conversation for each situation."""
 
 from pydantic import JsonValue
 

@@ -1,4 +1,4 @@
-"""The Messages API as we speak it: cache marks, odd answers, waiting times, and what comes from nowhere but the options."""
+"""Our use of the Messages API: cache marks, odd answers, waiting times, and settings that come from the options only."""
 
 import json
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""The real client against a real model: what a scripted one could have wrong with both."""
+"""The real client with a real model, which shows errors common to the client and the scripted model."""
 
 from collections.abc import Generator
 
@@ -20,7 +20,7 @@ OFFER = ToolOffer(
 
 
 def _conversation() -> tuple[Message, ...]:
-    """Three files were read: a model of this size goes on as it was."""
+    """Three files were read: a model of this size goes on in the same way."""
     messages: list[Message] = []
     before: tuple[Block, ...] = ()
     for name in ("a.py", "b.py", "c.py"):

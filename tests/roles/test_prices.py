@@ -1,4 +1,4 @@
-"""Prices by the name of a model, from a file that is checked."""
+"""Prices by the name of a model, from a validated file."""
 
 import json
 from pathlib import Path

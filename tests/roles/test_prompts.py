@@ -1,4 +1,4 @@
-"""Prompts are files, known by what they say."""
+"""Prompts are files, identified by their content."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every provider of models keeps what the protocol says."""
+"""The conformance suite of model providers."""
 
 import socket
 import subprocess
@@ -18,7 +18,7 @@ from toolagent_service.contracts.model import Message, ModelRequest, Text
 
 @pytest.fixture
 def absent() -> Iterator[str]:
-    """The address of a port on which nobody listens, and which nobody else is given."""
+    """The address of a port that is reserved, and on which nothing listens."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{held.getsockname()[1]}"

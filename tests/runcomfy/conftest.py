@@ -1,4 +1,4 @@
-"""A stand-in of RunComfy, and what the tools are called with."""
+"""A RunComfy test server, and the tools as they are called."""
 
 import asyncio
 from collections.abc import Awaitable, Iterator
@@ -67,7 +67,7 @@ class Tools:
         return await listing.run(self.service, ToList(), self.context("call-list"))
 
     async def heard(self, beginning: str) -> str:
-        """The first progress that begins so."""
+        """The first progress that begins with this text."""
         async with asyncio.timeout(60):
             while not (found := [said for said in self.told if said.startswith(beginning)]):
                 self._news.clear()
@@ -75,7 +75,7 @@ class Tools:
         return found[0]
 
     def content(self, result: Executed) -> dict[str, bytes]:
-        """Of the files that it made, by node."""
+        """The content of the files that it made, by node."""
         return {one.node: Path(one.file).read_bytes() for one in result.files}
 
     def _tell(self, said: str) -> None:
@@ -91,7 +91,7 @@ class Tools:
         return [str(one) for one in found] if isinstance(found, list) else []
 
     def count(self, name: str) -> JsonValue:
-        """Of the ledger: `launched`, `stopped`, `vanished`; `running` is a list."""
+        """A number of the ledger: `launched`, `stopped`, `vanished`; `running` is a list."""
         return self.server.ledger()[name]
 
 

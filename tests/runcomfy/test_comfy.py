@@ -1,4 +1,4 @@
-"""What of ComfyUI's answers ends a call: others' classes and prompts are in them too."""
+"""Which answers of ComfyUI end a call: they also hold other clients' classes and prompts."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ UNREADABLE = pytest.mark.parametrize("body", ['{"v": NaN}', TOO_LARGE], ids=["Na
 
 
 class _Answering(Peer):
-    """With this for each request."""
+    """Answers each request with this."""
 
     def __init__(self, body: str, status: int) -> None:
         super().__init__("comfy")
@@ -42,7 +42,7 @@ async def comfy_that_says(body: str, status: int = 200) -> AsyncGenerator[Comfy]
 
 @UNREADABLE
 async def test_a_queue_that_cannot_be_read_ends_nobodys_call(body: str) -> None:
-    """It holds the prompts of others whole: ours may wait or run beside them."""
+    """It holds other clients' prompts in full: ours may wait or run beside them."""
     async with comfy_that_says(body) as comfy:
         with pytest.raises(ComfyUnreachable):
             await comfy.is_queued("ours")

@@ -1,4 +1,4 @@
-"""Executing workflows on a server: pictures in and out, and everything that can happen meanwhile."""
+"""Executing workflows on a server: pictures in and out, and everything that may fail meanwhile."""
 
 import asyncio
 import base64
@@ -127,7 +127,7 @@ async def test_outputs_that_comfyui_leaves_out_are_told(tools: Tools) -> None:
 
 
 async def test_a_history_with_what_json_has_not_ends_the_call(tools: Tools) -> None:
-    """It stays so: asked for again and again, the server would be paid for until the call's time is over."""
+    """It does not change: asking again would pay for the server until the time of the call is over."""
     tools.server.fail(Fault(kind="nan", at="history", times=1000))
     async with asyncio.timeout(5):
         failure = await failure_of(tools.execute((await tools.launch()).server_id, images=IN_BASE64))

@@ -1,4 +1,4 @@
-"""Launching and stopping servers, whatever the provider answers: what is launched is owned, or stopped."""
+"""Launching and stopping servers, whatever the provider answers: a launched server is owned or stopped."""
 
 import asyncio
 from contextlib import suppress
@@ -213,7 +213,7 @@ async def test_a_key_that_is_withdrawn_meanwhile_ends_the_wait(tools: Tools) -> 
 async def test_a_server_of_an_account_that_is_closed_meanwhile_is_one_that_its_session_stops(
     tools: Tools, monkeypatch: pytest.MonkeyPatch, kind: FaultKind
 ) -> None:
-    """A refusal of what comes after the launch is none of the launch."""
+    """A refused request after the launch does not undo the launch."""
     monkeypatch.setattr("engine.runtimes.builtin.runcomfy.service._STOP_S", 0.2)
     for at in ("status", "stop"):
         tools.server.fail(Fault(kind=kind, at=at, times=1_000))

@@ -1,4 +1,4 @@
-"""Sessions at once under random faults of the provider: what was launched was stopped, and no launch was made twice."""
+"""Concurrent sessions under random faults of the provider: each launched server is stopped, and no launch is repeated."""
 
 import asyncio
 import base64
@@ -46,7 +46,7 @@ async def test_what_was_launched_was_stopped(seed: int, tmp_path: Path) -> None:
 
 
 async def session(tools: Tools, launch: Launch, execute: Execute, call_id: str) -> bool:
-    """Launch, run, stop until it is confirmed. Whether there was a server."""
+    """Launch, run, and stop until it is confirmed. Returns whether there was a server."""
     images: list[JsonValue] = [{"name": "input.png", "base64": base64.b64encode(call_id.encode()).decode()}]
     try:
         launched = await launch.run(Arguments(), tools.context(call_id, timeout_s=2.0))

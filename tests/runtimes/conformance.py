@@ -1,4 +1,7 @@
-"""The conformance checks of runtimes. A test runs them over the registry."""
+"""The conformance checks of runtimes.
+
+A test runs them over the registry.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Real runtimes on a state directory of the test's own."""
+"""Real runtimes on a state directory of the test."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ BASE_ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
 class Routes:
-    """A RouteStore that remembers everything it was told, but while it is `away`."""
+    """A RouteStore that records all routes, except while it is `away`."""
 
     def __init__(self) -> None:
         self.away = False
@@ -112,7 +112,7 @@ def routes() -> Routes:
 
 @pytest_asyncio.fixture
 async def supervisor(parts: RuntimeParts, routes: Routes, state: Path) -> AsyncGenerator[Supervisor]:
-    """Whatever the test did, nothing is left when it has been closed."""
+    """Requires that nothing is left when it is closed, whatever the test did."""
     supervisor = Supervisor(make_runtimes(parts), routes, "here", cancel_grace_s=1.0, alert=routes.alert)
     yield supervisor
     await supervisor.close()
@@ -133,17 +133,17 @@ def request_of(timeout_s: float = 20.0, **params: JsonValue) -> ToolRequest:
 
 
 def home_of(state: Path, tool_id: str = "versatile") -> Path:
-    """Where this machine sees the HOME of a local tool."""
+    """The HOME of a local tool, as this machine sees it."""
     return state / "tools" / tool_id / "home"
 
 
 def inside(pid: int | None) -> set[int]:
-    """Who is in the sandbox that this process set up, as this machine numbers them."""
+    """The processes in the sandbox that this process set up, with the pids of this machine."""
     return {child.pid for child in psutil.Process(pid).children(recursive=True)}
 
 
 def leftovers(state: Path, owner: Owner | None = None) -> list[str]:
-    """What there is of runs of a worker, ourselves by default: processes, control groups, folders of sockets."""
+    """What is left of the runs of a worker, by default this one: processes, control groups, socket folders."""
     mark = (owner or Owner.of_this_process(state)).mark
     processes = [f"{process.pid}" for process in psutil.process_iter() if _mark_of(process) == mark]
     sockets = [path for path in SocketFolders(state, None).root.iterdir() if path.is_dir()]
@@ -165,7 +165,7 @@ async def nothing() -> None: ...
 
 
 async def eventually(condition: Callable[[], bool], bound_s: float = 20.0) -> None:
-    """Wait until it is so; fails after the bound."""
+    """Wait until the condition holds; fails after a time limit."""
     async with asyncio.timeout(bound_s):
         while not condition():  # noqa: ASYNC110 - what is waited for happens in other processes
             await asyncio.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Name servers that do not answer keep nothing but those who ask them."""
+"""Name servers that do not answer delay only the requests that ask them."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ from toolagent.contracts.calls import ErrorType
 
 
 class Silent:
-    """A name server that answers when it is told to."""
+    """A name server that answers when the test releases it."""
 
     def __init__(self) -> None:
         self.asked = 0

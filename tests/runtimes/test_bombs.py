@@ -1,4 +1,4 @@
-"""What a peer sends is never unpacked, or read on, without a bound: every place that reads from one is told here."""
+"""Each place that reads from a peer limits what it unpacks and reads; this list has all of them."""
 
 import ast
 import asyncio
@@ -66,7 +66,7 @@ OWN_READERS = {
 
 @dataclass
 class Peer:
-    """Answers the first request with `first`, the others with `then`; `drips` goes on for ever."""
+    """Answers the first request with `first`, the others with `then`; `drips` never ends."""
 
     url: str
     first: bytes = b""
@@ -178,7 +178,7 @@ Reads = Callable[[str], Awaitable[None]]
 
 
 async def _loaded(place: Reads, peer: Peer) -> None:
-    """A model's client is loaded when it is first asked, and is larger than what is measured."""
+    """A model's client is loaded at the first request, and needs more memory than what is measured."""
     if place is model:
         await model(peer.url)
 

@@ -1,4 +1,4 @@
-"""Cancelling closes the connection; the process is ended only when it goes on and serves nobody else."""
+"""A cancellation closes the connection; the process is ended only if it goes on working, and serves no other call."""
 
 import asyncio
 from pathlib import Path

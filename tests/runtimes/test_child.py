@@ -1,4 +1,4 @@
-"""A child has what it was given and nothing else, whichever loop it was started on."""
+"""A child process inherits exactly what it was given, whichever loop it was started on."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Closing ends all tools, and none starts after it."""
+"""Closing ends all tools, and no tool starts afterwards."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A tool that is taken out of the catalog while it runs ends, and its route goes."""
+"""A tool that is removed from the catalog while it runs ends, and its route is removed."""
 
 import psutil
 
@@ -8,7 +8,7 @@ from tests.runtimes.conftest import entry_of, silent
 
 
 class Routes:
-    """What the database forgets."""
+    """Records the forgotten routes."""
 
     def __init__(self) -> None:
         self.forgotten: list[tuple[str, str]] = []

@@ -1,4 +1,4 @@
-"""Tools that a front door reaches, and what it has to be connected to first."""
+"""Tools that a front door calls, and those that need a connection first."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ FAR = McpSource(tool_name="act", url="http://127.0.0.1:1/mcp")
 
 
 class Connected(Unstarted):
-    """A runtime whose tools are connected to, and can be lost; not while it is `away`."""
+    """A runtime with connections to its tools, which can be lost; it makes none while it is `away`."""
 
     def __init__(self, *, away: bool = False) -> None:
         self.away, self.starts, self.lost = away, 0, asyncio.Event()

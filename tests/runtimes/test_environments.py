@@ -1,4 +1,7 @@
-"""What a local tool depends on is installed once, before it is started: of its lock, if it has one. See tests/scripts for how."""
+"""The dependencies of a local tool are installed once before its start; from its lock, if it has one.
+
+Details are in tests/scripts.
+"""
 
 import asyncio
 import dataclasses
@@ -20,7 +23,7 @@ from toolagent.contracts.manifest import ToolManifest
 
 @pytest.fixture
 def environments(state: Path) -> Path:
-    """The test's own, empty."""
+    """An empty folder of the test."""
     return state / "environments"
 
 
@@ -31,7 +34,7 @@ def runtime(parts: RuntimeParts, tmp_path: Path, state: Path, environments: Path
 
 
 def project_of(tmp_path: Path, **files: str) -> str:
-    """The versatile tool with these files beside it; `__` in a name is a dot."""
+    """The versatile tool with these files; `__` in a name is a dot."""
     folder = tmp_path / "data/project"
     folder.mkdir(parents=True)
     (folder / "main.py").write_bytes((PROJECTS / "versatile/main.py").read_bytes())
@@ -41,7 +44,7 @@ def project_of(tmp_path: Path, **files: str) -> str:
 
 
 async def start(runtime: LocalRuntime, project: str, tool_id: str = "x", told: list[str] | None = None) -> None:
-    """And stop."""
+    """Start and stop the tool."""
     progress = silent if told is None else told.append
     running = await runtime.start(ToolManifest(tool_id=tool_id, name=tool_id), local_source(project), progress)
     await runtime.stop(running)

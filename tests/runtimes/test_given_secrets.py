@@ -1,4 +1,4 @@
-"""What a tool writes may quote a secret that it was given; what we pass on may not."""
+"""A secret that was given to a tool is removed from all texts that are passed on."""
 
 import base64
 from urllib.parse import quote

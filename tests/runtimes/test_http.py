@@ -1,4 +1,4 @@
-"""Requests to tools over HTTP: what is sent, and what the answers mean."""
+"""Requests to tools over HTTP: their form, and the meaning of the answers."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ SECRET = "s3cret-value-of-a-test"  # noqa: S105 - made up
 
 @dataclass
 class Service:
-    """A server somewhere; answers with `status` and `body`, or with what it was sent."""
+    """A remote server that answers with `status` and `body`, or with the request itself."""
 
     url: str = ""
     status: int = 200
@@ -64,8 +64,7 @@ def service() -> Generator[Service]:
 
         do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 - as the library has them
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Silence."""
+        def log_message(self, format: str, *args: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True

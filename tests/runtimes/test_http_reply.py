@@ -1,4 +1,4 @@
-"""What a tool answers may stand deep in what is handed on: too deep, nobody could read that any more."""
+"""An answer that is nested too deeply is refused, because it is passed on inside other values."""
 
 import pytest
 

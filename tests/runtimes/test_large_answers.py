@@ -1,4 +1,4 @@
-"""How many large answers of tools are held at once."""
+"""The number of large answers of tools that are held at once."""
 
 import asyncio
 

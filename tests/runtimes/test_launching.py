@@ -1,4 +1,4 @@
-"""Half a launch is never left, however often and whenever it is cancelled."""
+"""A launch that is cancelled at any moment leaves nothing behind."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from workers.host.sandbox import identities
 
 
 class Slow(Bubblewrap):
-    """Takes its time."""
+    """A level whose preparation waits for the test."""
 
     def __init__(self, state: Path) -> None:
         super().__init__(state / "etc", Cgroups(Owner.of_this_process(state)), identities())
@@ -34,7 +34,7 @@ class Slow(Bubblewrap):
 
 
 async def cancelled(task: asyncio.Task[object], level: Slow, *, times: int) -> None:
-    """In the middle of its launch."""
+    """Cancel in the middle of its launch."""
     async with asyncio.timeout(60):
         await level.begun.wait()
         for _ in range(times):

@@ -1,4 +1,4 @@
-"""A uv project of this machine, served by a process of ours."""
+"""A uv project of this machine, served by a local process."""
 
 import asyncio
 import dataclasses
@@ -158,7 +158,7 @@ async def test_a_tool_that_never_becomes_healthy_is_ended(parts: RuntimeParts, s
 
 
 async def _unhealthy(parts: RuntimeParts) -> tuple[StartFailed, float]:
-    """The failure of one that answered in that time, which on a busy machine is longer."""
+    """The failure of a start that got an unhealthy answer in time, and that time, which is longer on a busy machine."""
     source = local_source("mute", health_path="/well")
     for waited_s in (1.0, 5.0, 25.0):
         failure = await failing(runtime_of(parts, dataclasses.replace(parts.local, start_timeout_s=waited_s)), source, "mute")
@@ -247,7 +247,7 @@ async def test_a_variable_is_seen_when_asked_for_and_allowed(parts: RuntimeParts
 
 
 class Told:
-    """An audit that remembers."""
+    """An audit in memory."""
 
     def __init__(self) -> None:
         self.entries: list[AuditEntry] = []
@@ -313,7 +313,7 @@ async def test_a_start_that_is_cancelled_leaves_no_process(parts: RuntimeParts, 
 
 
 class Held(Bubblewrap):
-    """Prepares when it is told to, and says when it has begun and ended."""
+    """A level whose preparation waits for the test, and that records its begin and end."""
 
     def __init__(self, state: Path) -> None:
         super().__init__(state / "sandbox/etc", Cgroups(Owner.of_this_process(state)), identities())

@@ -1,4 +1,4 @@
-"""Rounds over what runs on a host: with real processes, on a real database."""
+"""Rounds over the running tools of a host: with real processes, on a real database."""
 
 import asyncio
 import os
@@ -52,7 +52,7 @@ def tool(name: str, mode: SchedulingMode | None = None, **source: str) -> ToolEn
 
 @dataclass(frozen=True)
 class Host:
-    """One that is looked after."""
+    """A maintained host."""
 
     supervisor: Supervisor
     database: Database
@@ -81,7 +81,7 @@ class Host:
         return await self.supervisor.call(Dispatch(entry, request_of(60.0, **params)))
 
     async def working(self, entry: ToolEntry) -> asyncio.Task[Reply]:
-        """A call that goes on until it is let go."""
+        """A call that runs until it is released."""
         call = asyncio.create_task(self.call(entry, mode="slow", until="go"))
         await eventually(lambda: any((home / "hanging").exists() for home in self.folder.glob("tools/*/home")))
         return call

@@ -1,4 +1,4 @@
-"""MCP servers of this machine, also those that mean no good."""
+"""MCP servers of this machine, also hostile ones."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What MCP servers say and ask while a call goes on, by each way to them and in each revision."""
+"""Messages and questions of MCP servers during a call, by each transport and in each revision."""
 
 import asyncio
 import sys
@@ -44,7 +44,7 @@ ANSWERS: dict[str, dict[str, JsonValue]] = {
 
 @dataclass
 class Heard:
-    """A dialogue with a caller that answers all it says that it answers."""
+    """A dialogue with a caller that answers all questions that it declares."""
 
     listens: Listener = ALL
     progressed: list[tuple[float, float | None, str | None]] = field(default_factory=list[tuple[float, float | None, str | None]])
@@ -91,7 +91,7 @@ WAYS = ("stdio 2025-11-25", "stdio 2026-07-28", "http 2025-11-25", "http 2026-07
 
 @pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
 async def server(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> AsyncGenerator[Server]:
-    """One for all tests of a way: its start takes longer than they do."""
+    """One server for all tests of a transport, because its start takes longer than they do."""
     async with fixture_server(str(request.param), tmp_path_factory.mktemp("dialogue")) as (runtime, source):
         running = await runtime.start(TOOL, source, silent)
         yield Server(runtime, running, source, source.revision or "")
@@ -100,7 +100,7 @@ async def server(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixtu
 
 @asynccontextmanager
 async def fixture_server(way_and_revision: str, folder: Path) -> AsyncGenerator[tuple[McpRuntime, McpSource]]:
-    """A runtime that lets the fixture see the environment of these tests, and its source; one over HTTP is up."""
+    """A runtime in which the fixture sees the environment of these tests, and its source; over HTTP it is running."""
     (folder / "state").mkdir()
     with launching(folder / "state") as launcher:
         settings = LocalSettings(data=folder, state=folder / "state", calls=folder / "calls", start_timeout_s=20.0, stop_grace_s=2.0)
@@ -196,4 +196,5 @@ async def test_calls_at_once_are_each_told_their_own(server: Server) -> None:
 async def test_a_server_is_told_the_modes_of_elicitation_that_the_caller_takes(modes: tuple[Elicitation, ...]) -> None:
     listens = Listener(answers=("elicitation", "roots"), elicits=modes)
     params, _ = stamped("tools/call", {}, "2026-07-28", listens, {})
-    assert params["_meta"][CLIENT_CAPABILITIES_META_KEY] == {"elicitation": {mode: {} for mode in modes}, "roots": {}}
+    meta = cast("dict[str, JsonValue]", params["_meta"])
+    assert meta[CLIENT_CAPABILITIES_META_KEY] == {"elicitation": {mode: {} for mode in modes}, "roots": {}}

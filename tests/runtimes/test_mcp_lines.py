@@ -1,4 +1,4 @@
-"""What a server writes, as lines and as messages; and what its answers mean."""
+"""A server's output, as lines and as messages; and the meaning of its answers."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The steps of a login and its requests, without a service before them."""
+"""The steps of a login and its requests, without a service."""
 
 import gzip
 from collections.abc import AsyncIterator

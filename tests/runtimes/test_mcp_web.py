@@ -1,4 +1,4 @@
-"""MCP servers that somebody else runs, over HTTP."""
+"""Remote MCP servers over HTTP."""
 
 import asyncio
 import gzip
@@ -46,7 +46,7 @@ STRANGE = (
 
 @dataclass
 class Far:
-    """Its session has this number; `by_events` says how it answers, `seen` what it was asked."""
+    """A server whose session has this number; `by_events` says how it answers, `seen` has the requests."""
 
     url: str = ""
     session: int = 1
@@ -130,7 +130,7 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                 self.say(200, told, {"Content-Type": "application/json"})
 
         def strange(self, asked: Document) -> Generator[bytes]:
-            """Notifications that are none, and then the answer."""
+            """Invalid notifications, then the answer."""
             for method, params in STRANGE:
                 yield b'event: message\ndata: {"jsonrpc": "2.0", "method": "notifications/%s", "params": %s}\n\n' % (method, params)
             answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"content": [{"type": "text", "text": "done"}]}}
@@ -158,8 +158,7 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Silence."""
+        def log_message(self, format: str, *args: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads = True
@@ -186,7 +185,7 @@ async def up(parts: RuntimeParts, source: McpSource) -> AsyncGenerator[tuple[Mcp
 
 
 async def failing(parts: RuntimeParts, far: Far, mode: str, **params: JsonValue) -> RuntimeFailure:
-    """Of a call on a connection that goes on afterwards."""
+    """The failure of a call on a connection that goes on afterwards."""
     async with up(parts, far.source()) as (runtime, running):
         with pytest.raises(RuntimeFailure) as caught:
             await runtime.call(running, far.source(), request_of(60.0, mode=mode, **params))

@@ -1,4 +1,4 @@
-"""What a server that we have started is shown with each call."""
+"""The credentials that a server of ours gets with each call."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Projects come from archives once, whole or not at all."""
+"""Projects are unpacked from archives once, completely or not at all."""
 
 import asyncio
 import io
@@ -40,7 +40,7 @@ asyncio.run(Projects(pathlib.Path(sys.argv[1]), None).sweep(()))
 
 
 class _Folder:
-    """Archives in a folder, by their ids; tells how often it was asked."""
+    """Archives in a folder, by id; counts its requests."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked = folder, 0

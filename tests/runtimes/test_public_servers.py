@@ -1,4 +1,4 @@
-"""A server that a stranger's document names is judged by its address at each call, not by what its name led to once."""
+"""The server of a third party's document is judged by its address at each call, not only once."""
 
 import asyncio
 from collections.abc import AsyncGenerator

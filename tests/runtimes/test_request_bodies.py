@@ -1,4 +1,4 @@
-"""Requests that are no JSON, and what else than a key a server is shown: real requests, and what arrived of them."""
+"""Requests that are not JSON, and credentials other than a key: real requests, as they arrive."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ from toolagent.contracts.sources import ParameterStyle, RemoteSource
 
 @dataclass
 class Arrived:
-    """What a server got: each request's path, headers and body. `/token` gives tokens that last for `lasts` seconds."""
+    """The requests that a server got: path, headers and body. Tokens of `/token` are valid for `lasts` seconds."""
 
     url: str = ""
     lasts: int = 3600
@@ -61,8 +61,7 @@ def server() -> Generator[Arrived]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Silence."""
+        def log_message(self, format: str, *args: object) -> None: ...
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
         serving.daemon_threads = True
@@ -76,7 +75,7 @@ def server() -> Generator[Arrived]:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder of a call, as it is made for calls that name files."""
+    """The folder of a call that names files."""
     for name in ("in/a", "out"):
         (tmp_path / "calls" / "tool" / "call-12345678" / name).mkdir(parents=True)
     return tmp_path / "calls" / "tool" / "call-12345678"

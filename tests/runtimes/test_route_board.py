@@ -1,4 +1,4 @@
-"""Who is told that a tool which ran is unhealthy."""
+"""Who is told that a running tool has become unhealthy."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -13,7 +13,7 @@ SECRET = "sk-abcdefghijklmnop1234"  # noqa: S105 - has the form of one
 
 
 class Told:
-    """Whoever is told, and remembers."""
+    """Records the events of a board."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []

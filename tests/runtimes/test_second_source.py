@@ -1,4 +1,4 @@
-"""A source type is a file and a line in each of two registries, and nothing else: the lines are added to copies of these."""
+"""A source type is a file and a line in each of two registries: the lines are added to copies of these."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Tools that name one process run in it: it starts for the first, ends with the last, and what happens to it is seen by all."""
+"""Tools that name one process share it: it starts for the first, ends with the last, and all see its state."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Tools are started for the first call, noticed when they end, and asked once."""
+"""Tools are started for the first call, their ends are noticed, and each request is sent once."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def call(
 
 
 class Told:
-    """Marks, in the order in which they came."""
+    """Marks, in the order of their arrival."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -56,7 +56,7 @@ async def pid_of(supervisor: Supervisor, entry: ToolEntry) -> int:
 
 
 def up(supervisor: Supervisor, tool_id: str = "versatile") -> int:
-    """The pid of what was started last, of the sandbox that is, as this machine numbers it."""
+    """The pid of the sandbox that was started last, as this machine numbers it."""
     route = supervisor.route(tool_id)
     assert route is not None
     assert route.pid is not None

@@ -1,4 +1,4 @@
-"""Requests to a tool at its unix socket: when a connection is used again, and what a peer that misbehaves makes of a call."""
+"""Requests to a tool at its unix socket: which connections are used again, and how a misbehaving peer affects a call."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -21,7 +21,7 @@ Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 @dataclass
 class Peer:
-    """A tool at `path`. `answer` says what follows each request; `left` is set when a connection to it ends."""
+    """A tool at `path`. `answer` says what follows each request; `left` is set when a connection ends."""
 
     path: Path
     answer: Answer

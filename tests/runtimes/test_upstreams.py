@@ -1,4 +1,4 @@
-"""What MCP servers have besides tools: prompts, resources, completions."""
+"""What MCP servers offer besides tools: prompts, resources, completions."""
 
 import asyncio
 import shutil
@@ -30,7 +30,7 @@ TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{s
 async def supervised(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncGenerator[tuple[Upstreams, Supervisor]]:
-    """Of the fixture, a server that is not there, and one whose tool is not active."""
+    """The fixture, a missing server, and one whose tool is not active."""
     folder = tmp_path_factory.mktemp("upstreams")
     database = Database(f"sqlite+aiosqlite:///{shutil.copyfile(empty_database, folder / 'test.db')}")
     tools = ToolTable(database)
@@ -108,7 +108,7 @@ async def test_a_resource_that_is_too_large_is_not_passed_on(upstreams: Upstream
 
 
 class SlowServers(Supervisor):
-    """One server. It lists what `pages` has once it `may` answer."""
+    """One server, which lists `pages` once it `may` answer."""
 
     pages: list[Item]
     may: asyncio.Event

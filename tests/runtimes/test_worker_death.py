@@ -1,4 +1,4 @@
-"""Nothing outlives a worker, however it dies; what did all the same is swept at the next start."""
+"""No process outlives a worker, however it dies; the rest is removed at the next start."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ SLEEPER = [sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, s
 
 
 async def removed_by_a_start(state: Path) -> None:
-    """What only a start can remove, as a worker does it."""
+    """Remove as the start of a worker does."""
     assert await sweep(state) == ()
     await bubblewrap(state).sweep()
     Egress(state).sweep()
@@ -117,7 +117,7 @@ def test_a_guardian_survives_the_signals_of_a_terminal() -> None:
 
 
 def _ignored(pid: int) -> str:
-    """`SIG_IGN` once the guardian has come as far as ignoring signals."""
+    """`SIG_IGN` once the guardian ignores signals."""
     line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigIgn:"))
     return "SIG_IGN" if int(line.split()[1], 16) & (1 << (signal.SIGTERM - 1)) else ""
 

@@ -1,4 +1,4 @@
-"""A worker of another process, that a test may kill."""
+"""A worker in another process, which a test may kill."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ __all__ = ["Told", "start_worker"]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What it says of itself: the pids of its guardian, of the sandbox and of all in there; whether it installed an environment."""
+    """Its report: the pids of its guardian, of the sandbox and of all processes in it; whether it installed an environment."""
 
     pids: dict[str, int]
     installed: bool

@@ -107,7 +107,7 @@ for PROGRAM in PROGRAMS:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A run from outside. `left` are processes, files, groups that outlived it; `reached` is what of ours it got at."""
+    """A run from outside. `left` are processes, files and groups that outlived it; `reached` is what it reached of ours."""
 
     code: int
     out: str
@@ -133,9 +133,9 @@ Judge = Callable[[Seen], Verdict]
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One way to break out or to do harm. `alone`: nothing else runs beside it, as it is judged by what the machine shows.
+    """One attempt to break out or to do harm. `alone`: nothing else runs beside it, because it is judged by the state of the machine.
 
-    `has_way`: it is given a way to the network, as far as the level knows. `harms`: it is not made where no sandbox is around it.
+    `has_way`: it gets network access, as far as the level has one. `harms`: it is not made without a sandbox.
     """
 
     name: str
@@ -148,9 +148,9 @@ class Attempt:
 
     @property
     def is_shared(self) -> bool:
-        """Whether others may be made in the same sandbox: not with a way of its own, nor when its judge looks at how it ends.
+        """Whether other attempts may run in the same sandbox: not with its own network access, nor if it is judged by its end.
 
-        Nor what looks at processes: where only the first one's own folder in /proc is open, a child would see less than that.
+        Nor if it looks at processes: where only the first one's own folder in /proc is open, a child would see less.
         """
         return not self.alone and not self.has_way and self.judge is said and "/proc/" not in self.program
 
@@ -159,7 +159,7 @@ class Attempt:
 
 
 def batch(attempts: Sequence[Attempt]) -> str:
-    """A program that makes one after the other, each in a child of its own, and says where each begins."""
+    """A program that makes several attempts one after the other, each in a child process, and names each at its start."""
     return f"PROGRAMS = {[attempt.program for attempt in attempts]!r}\n{PRELUDE}{_EACH}"
 
 
@@ -217,7 +217,7 @@ def clean(seen: Seen) -> Verdict | None:
 
 
 def ended_for(*reasons: str) -> Judge:
-    """The run has to be ended for one of these: `time`, `stdout`, `memory`, `disk`, `signal`; or the program itself was held."""
+    """The run must be ended for one of these reasons: `time`, `stdout`, `memory`, `disk`, `signal`; or the program itself was stopped."""
 
     def judge(seen: Seen) -> Verdict:
         if broken := clean(seen):

@@ -27,7 +27,7 @@ _WITHIN_S = 900
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`uid`: who the worker is. `holds`: every attempt must fail. Without a level there is no sandbox."""
+    """`uid`: the worker's user. `holds`: every attempt must fail. Without a level there is no sandbox."""
 
     title: str
     level: SandboxLevel | None
@@ -73,7 +73,7 @@ def _engine_is_open() -> bool:
 
 
 async def verdicts(column: Column, names: Sequence[str] = (), *, together: int = 1) -> Mapping[str, Verdict]:
-    """Of the attempts of these names, or of all, so many of them in one sandbox. Raises RuntimeError when they could not be made."""
+    """The verdicts of these attempts, or of all, this many of them in one sandbox. Raises RuntimeError if they could not be made."""
     async with _folder(column) as folder:
         process = await start_program(
             *column.command(folder, together, names),

@@ -1,4 +1,4 @@
-"""What stopped each attempt when it was last recorded: `python -m tests.sandbox.held [COLUMN…]` makes them all and writes it anew."""
+"""What stopped each attempt in the last record: `python -m tests.sandbox.held [COLUMN…]` makes all of them and records it."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ _USERS = {True: "root", False: "ordinary user"}
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Verdicts by column and name of the attempt; `control` are those without a sandbox. `landlock` is the kernel's version of it."""
+    """Verdicts by column and attempt; `control` are those without a sandbox. `landlock` is the kernel's version of it."""
 
     landlock: int
     columns: Mapping[str, Mapping[str, Verdict]]
@@ -31,7 +31,7 @@ class Record:
         return self.columns.get(_NONE, {})
 
     def tells(self, name: str) -> bool:
-        """Whether it is known that nothing but a sandbox is in its way; of what does harm that is not tried."""
+        """Whether only a sandbox stops the attempt; also true for harmful ones, which are not tried without one."""
         return name not in self.control or not self.control[name].held
 
 
@@ -46,7 +46,7 @@ def record() -> Record:
 
 
 def table() -> str:
-    """For docs/isolation.md: a row for each attempt that tells, a column for each level; the others are only named."""
+    """For docs/isolation.md: a row for each attempt that only a sandbox stops, a column for each level; the others are only named."""
     seen = record()
     levels = [str(level) for level in dict.fromkeys(column.level for column in COLUMNS.values())]
     succeed, harmful = sum(not verdict.held for verdict in seen.control.values()), len(ATTEMPTS) - len(seen.control)

@@ -1,6 +1,6 @@
-"""`python -m tests.sandbox.running LEVEL|none FOLDER TOGETHER [NAME…]` makes attempts at a level; of each, a line of JSON says how it went.
+"""`python -m tests.sandbox.running LEVEL|none FOLDER TOGETHER [NAME…]` makes attempts at a level, and writes a line of JSON for each.
 
-So many as `TOGETHER` that need nothing of their own are made one after the other in one sandbox, as starting it takes longest.
+`TOGETHER` of those that need nothing of their own run one after the other in one sandbox, because starting it takes longest.
 """
 
 import asyncio
@@ -108,7 +108,7 @@ class Field:
         return attempt.judge(replace(seen, reached=reached))
 
     async def try_together(self, attempts: Sequence[Attempt]) -> list[Verdict]:
-        """In one sandbox, each judged by what it says; who does not say, or all when anything is left, is made again alone."""
+        """In one sandbox, each judged by its report. Those without a report, or all if anything is left, are repeated alone."""
         if len(attempts) == 1:
             return [await self.try_(attempts[0])]
         seen = await self._seen(batch(attempts), _BATCH_S)
@@ -159,7 +159,7 @@ def _boxed(executor: Executor, logs: Path) -> Callable[[Trial], Awaitable[Seen]]
 
 
 def _left(token: str, data: Path) -> tuple[str, ...]:
-    """What outlived a run, a moment after its end. It is then removed, for the next run."""
+    """What outlived a run, a moment after its end. It is removed then, for the next run."""
     until = time.monotonic() + _GONE_S
     while (processes := _processes(token)) and time.monotonic() < until:
         time.sleep(_LOOK_S)
@@ -228,7 +228,7 @@ def _groups(token: str) -> list[Path]:
 
 
 async def made(level: SandboxLevel | None, folder: Path, together: int, names: tuple[str, ...]) -> AsyncGenerator[tuple[str, Verdict]]:
-    """The attempts of these names, or all; without a sandbox those that do no harm, and each by itself."""
+    """The attempts of these names, or all; without a sandbox the harmless ones, each alone."""
     chosen = [attempt for name, attempt in ATTEMPTS.items() if not names or name in names]
     state = folder / "state"
     (folder / "logs").mkdir()

@@ -44,7 +44,7 @@ class Ways:
         return self.taken()
 
     def taken(self) -> socket.socket:
-        """Of those that have come this far already."""
+        """The next connection that has arrived at the target."""
         one, _ = self.served.accept()
         self._open.append(one)
         one.setblocking(False)
@@ -130,7 +130,7 @@ def test_with_few_files_it_takes_few_connections_and_sleeps_while_the_others_wai
 
 
 def test_whom_a_server_with_a_short_queue_does_not_take_at_once_it_gets_when_it_has_room(tmp_path: Path) -> None:
-    """The kernel would retry after 1, 2, 4 s: many connections at once took most of a minute."""
+    """The kernel would retry after 1, 2, 4 s: many concurrent connections took most of a minute."""
     ways = Ways(tmp_path / "door.sock", backlog=1)
     clients = [ways.client() for _ in range(30)]
     ways.settle()

@@ -36,7 +36,7 @@ async def start(*arguments: str, environment: dict[str, str] | None = None) -> a
 
 @contextlib.asynccontextmanager
 async def serving(tmp_path: Path, program: str, port: int, files: int = 1024) -> AsyncGenerator[tuple[Path, asyncio.subprocess.Process]]:
-    """A Python program that serves on `port`, behind the socket that is given."""
+    """A Python program that serves on `port`, behind the given socket."""
     listening, tool = socket.socket(socket.AF_UNIX), tmp_path / "tool.sock"
     listening.bind(str(tmp_path / "door.sock"))
     listening.listen()

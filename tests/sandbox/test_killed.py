@@ -124,7 +124,7 @@ async def swept(folder: Path, owner: Owner) -> None:
 
 
 def _waits_at_its_gate(worker: int) -> bool:
-    """Once somebody below it reads from the pipe that the leave to begin comes through."""
+    """Once a process below it reads from the pipe that lets it begin."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         for process in psutil.Process(worker).children(recursive=True):
@@ -138,6 +138,6 @@ def _waits_at_its_gate(worker: int) -> bool:
 
 
 def _gate(argv: list[str]) -> int:
-    """Raises ValueError when it has none."""
+    """Raises ValueError if there is none."""
     words = ("--block-fd", 1) if "--block-fd" in argv else (confine.__file__, 2)
     return int(argv[argv.index(words[0]) + words[1]])

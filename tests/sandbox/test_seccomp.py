@@ -1,4 +1,4 @@
-"""The filter refuses every way to make a set-uid program, and nothing else."""
+"""The filter refuses every way to make a set-uid program, and no other call."""
 
 import errno
 import os

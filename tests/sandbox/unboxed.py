@@ -16,7 +16,7 @@ _ENDLESS = '\nVERDICT ["out", "it goes on and on"]\n'
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What is to be run for an attempt. `own` it may read, `data` it may write."""
+    """The program of an attempt. It may read `own` and write `data`."""
 
     name: str
     argv: Sequence[str]
@@ -27,7 +27,7 @@ class Trial:
 
 
 async def unboxed(trial: Trial) -> Seen:
-    """It inherits everything, without clean-up."""
+    """Runs with everything inherited, without clean-up."""
     return await asyncio.to_thread(_ran, trial)
 
 

@@ -48,7 +48,7 @@ class Victims:
     outside: tuple[Path, ...]
 
     def reached(self) -> tuple[str, ...]:
-        """What was done to them; said once."""
+        """What was done to them; reported once."""
         found: list[str] = []
         if self.process.poll() is not None:
             found.append("a process of the machine was ended")
@@ -63,7 +63,7 @@ class Victims:
         return tuple(found)
 
     async def is_served_by_somebody(self) -> bool:
-        """Whether anybody answers on the port that nobody here serves."""
+        """Whether a program serves the port that should be unused."""
         with contextlib.suppress(OSError):
             _, writer = await asyncio.open_connection("127.0.0.1", self.squat)
             writer.close()
@@ -166,11 +166,11 @@ def _has_ipv6() -> bool:
 
 
 def _addresses() -> list[str]:
-    """Of this machine, beside the loopback."""
+    """The addresses of this machine other than the loopback."""
     found = (one.address for several in psutil.net_if_addrs().values() for one in several if one.family == socket.AF_INET)
     return sorted(address for address in found if not address.startswith("127."))[:2]
 
 
 def _unlikely_port() -> int:
-    """A free one below those that the system gives to other programs: who serves there was told to."""
+    """A free port below those that the system assigns: only an attempt serves it."""
     return next(port for port in random.sample(range(20_000, 30_000), 100) if is_free(port))

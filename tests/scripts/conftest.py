@@ -1,4 +1,4 @@
-"""A script service for each test; the bare environment is made once for all."""
+"""A script service for each test; the environment without packages is made once."""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A real script service on a folder of the test's own, and what tests do with it."""
+"""A real script service on a folder of the test."""
 
 import asyncio
 import os
@@ -62,7 +62,7 @@ def silent(_: str) -> None: ...
 
 @dataclass
 class Scripts:
-    """`runs` and `installs` are what the service told of itself."""
+    """`runs` and `installs` are what the service recorded."""
 
     root: Path
     state: Path
@@ -103,7 +103,7 @@ class Scripts:
         return await self.service.execute(prepared, call, self.told.append)
 
     async def code(self, text: str, params: dict[str, JsonValue] | None = None, **more: Any) -> JsonValue:
-        """What a Python script with this text answers."""
+        """The answer of a Python script with this text."""
         return (await self.run(self.write("code/main.py", text), params, **more)).output
 
     async def failing(self, text: str, **more: Any) -> ScriptFailure:
@@ -119,20 +119,20 @@ class Scripts:
 
     @property
     def account(self) -> SandboxAccount:
-        """Of the last run."""
+        """The sandbox account of the last run."""
         account = self.runs[-1].account
         assert account is not None
         return account
 
     def leftovers(self) -> list[str]:
-        """Processes and control groups of this worker that are there although no call is."""
+        """Processes and control groups of this worker that exist although no call runs."""
         mine = [f"process {process.pid} {process.name()}" for process in psutil.process_iter() if _variable(process) == self.owner.mark]
         guardians = [line for line in mine if "python" in line]
         return [line for line in mine if line not in guardians] + groups_of(self.owner.mark)
 
 
 def groups_of(mark: str) -> list[str]:
-    """Control groups of the worker with this mark. Those of others come and go meanwhile."""
+    """Control groups of the worker with this mark; those of others change meanwhile."""
     found = os.walk("/sys/fs/cgroup")
     return [f"{inside}/{name}" for inside, folders, _ in found for name in folders if name.startswith(f"{mark}.")]
 

@@ -1,4 +1,4 @@
-"""A package index of the test's own: Python packages and npm packages over HTTP, made on the spot."""
+"""A package index of the test: Python and npm packages over HTTP, made by the test."""
 
 import base64
 import hashlib
@@ -18,7 +18,7 @@ HOST = "packages.test"
 
 @dataclass
 class PackageIndex:
-    """`asked` are the paths that were asked for."""
+    """`asked` are the requested paths."""
 
     port: int
     files: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -37,7 +37,7 @@ class PackageIndex:
         return {"UV_DEFAULT_INDEX": f"{self.url}/simple", "npm_config_registry": f"{self.url}/npm/"}
 
     def add_wheel(self, name: str, version: str, text: str) -> str:
-        """A package of one module; its hash, as requirements write it."""
+        """Add a package of one module. Returns its hash, as in requirements."""
         module, info = f"{name}.py", f"{name}-{version}.dist-info"
         files = {
             module: text,
@@ -52,7 +52,7 @@ class PackageIndex:
         return self._add_python(name, f"{name}-{version}-py3-none-any.whl", packed.getvalue())
 
     def add_source(self, name: str, version: str, building: str) -> str:
-        """A package that is built when it is installed, by this code; the rest is a build back end that makes a wheel of nothing."""
+        """Add a package that is built at its installation by this code; its build backend makes an empty wheel."""
         backend = BACKEND.replace("NAME", name).replace("VERSION", version).replace("BUILDING", building)
         project = (
             '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
@@ -63,7 +63,7 @@ class PackageIndex:
         return self._add_python(name, f"{name}-{version}.tar.gz", _tar(f"{name}-{version}", files))
 
     def add_npm(self, name: str, version: str, text: str, scripts: dict[str, str] | None = None) -> str:
-        """A package of one module; its integrity, as locks write it."""
+        """Add a package of one module. Returns its integrity, as in locks."""
         manifest = {"name": name, "version": version, "main": "index.js", "scripts": scripts or {}}
         packed = _tar("package", {"package.json": json.dumps(manifest), "index.js": text})
         integrity = "sha512-" + base64.b64encode(hashlib.sha512(packed).digest()).decode()
@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def package_index() -> Generator[PackageIndex]:
-    """On 127.0.0.1, known as HOST to whoever resolves names by `resolve`."""
+    """On 127.0.0.1; `resolve` knows it as HOST."""
     handler = type("Handler", (_Handler,), {})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     server.daemon_threads = True

@@ -1,4 +1,4 @@
-"""A script tool as the conformance suite of runtimes takes it."""
+"""A script tool for the conformance suite of runtimes."""
 
 import asyncio
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""What of scripts stands in the audit: who, what, how it ended; also what was refused before anything ran, and what was installed."""
+"""Audit entries of scripts: caller, command and result; also refused runs, and installations."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A package that does not behave while it is built is ended, the cause is named, and nothing of it stays."""
+"""A misbehaving build of a package is ended, its cause is named, and nothing of it stays."""
 
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path

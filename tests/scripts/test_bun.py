@@ -1,4 +1,4 @@
-"""Bun, installed from npm where this machine has none, and packages of the real registry."""
+"""Bun, installed from npm if this machine has none, and packages of the real registry."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ BOUNDS = POLICY.defaults.model_copy(update={"memory_bytes": 1024 * 1024 * 1024})
 
 @pytest.fixture(scope="module")
 def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """So that Bun is had once."""
+    """Shared, so that Bun is installed once."""
     return tmp_path_factory.mktemp("bun")
 
 

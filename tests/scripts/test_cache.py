@@ -1,4 +1,4 @@
-"""Environments that nobody needs go; one that is in use never does."""
+"""Unneeded environments are removed; one that is in use never is."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What a script depends on is installed once, in the sandbox, from the package index and nothing else."""
+"""The dependencies of a script are installed once, in the sandbox, from the package index only."""
 
 import asyncio
 import os

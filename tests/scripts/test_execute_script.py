@@ -1,4 +1,4 @@
-"""The tools that run any script below the root: a script's failure is a successful call that says so."""
+"""The tools that run any script below the root: the failure of a script is the result of a successful call."""
 
 import asyncio
 import shutil

@@ -1,4 +1,4 @@
-"""What a build says of its environment is not believed where it matters, and cannot keep an installation out of the audit."""
+"""A build's claims about its environment are not trusted, and cannot keep an installation out of the audit."""
 
 import json
 import os

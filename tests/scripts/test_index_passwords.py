@@ -1,4 +1,4 @@
-"""A password for the package index is never seen by what is installed from it."""
+"""A package never sees the password of its index."""
 
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path

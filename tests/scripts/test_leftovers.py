@@ -1,4 +1,4 @@
-"""A hundred calls at sixteen at once leave nothing: no process, file, control group or socket; nor does a worker that is killed."""
+"""A hundred calls, sixteen concurrently, leave no process, file, control group or socket; nor does a killed worker."""
 
 import asyncio
 import signal

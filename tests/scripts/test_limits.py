@@ -1,4 +1,4 @@
-"""What a script may use is bounded, and the bound it came to is named."""
+"""The resources of a script are limited, and an error names the exceeded limit."""
 
 import pytest
 

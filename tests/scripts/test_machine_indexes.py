@@ -1,4 +1,4 @@
-"""Installers in the sandbox go where those of this machine go, also when that stands in files that the sandbox does not see."""
+"""Installers in the sandbox use this machine's indexes, also those of files that the sandbox does not see."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A script reaches the hosts it asked for and was granted, and nobody else; what was refused is told."""
+"""A script reaches the requested and granted hosts only; refusals are reported."""
 
 from collections.abc import AsyncGenerator, Generator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A script path never leaves its root, and nothing is run for one that tries."""
+"""A script path outside of its root is refused, and nothing is run."""
 
 import os
 from pathlib import Path

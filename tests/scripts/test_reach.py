@@ -1,4 +1,4 @@
-"""What a script sees and reaches: its folder, what it was granted, and nothing else of this machine."""
+"""What a script sees and reaches: its folder, its grants, and nothing else of this machine."""
 
 import json
 import os

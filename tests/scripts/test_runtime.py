@@ -1,4 +1,4 @@
-"""Script tools by way of their runtime: versions, files of a call, what changes between calls."""
+"""Script tools through their runtime: versions, files of a call, changes between calls."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""JSON on stdin, one JSON value on stdout: what is a success, what a failure, and what is told of both."""
+"""JSON on stdin, one JSON value on stdout: successes, failures, and their results."""
 
 import asyncio
 import os

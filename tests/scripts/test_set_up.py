@@ -1,4 +1,4 @@
-"""Whether a script ran, or its sandbox could not be set up: bubblewrap tells, and nothing that a script writes does."""
+"""Only bubblewrap tells whether a sandbox could be set up; no output of a script can pretend it."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ print(json.dumps([link for link in found if link.startswith("pipe:")]))
 
 
 class Spoiled(Bubblewrap):
-    """What is prepared is spoilt before it is launched."""
+    """A level whose preparation is broken before the launch."""
 
     def __init__(self, scripts: Scripts, spoil: Callable[[], object], program: Path | None = None) -> None:
         super().__init__(scripts.state / "etc", Cgroups(scripts.owner), identities(), program=program)

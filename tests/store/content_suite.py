@@ -1,4 +1,4 @@
-"""What every store of bytes has to keep, shown by doing it: run over the registry of stores by a test."""
+"""The conformance suite of content stores; a test runs it for each registered store."""
 
 import asyncio
 import hashlib
@@ -25,13 +25,13 @@ _ABSENT = hashlib.sha256(b"nobody put this").hexdigest()
 
 
 class ContentFailure(AssertionError):
-    """A store does not keep what the protocol says."""
+    """A store violates the protocol."""
 
 
 async def check_content_store(store: ContentStore, folder: Path, damage: Damage) -> None:
-    """Try everything the protocol promises. Raises ContentFailure with the name of the check.
+    """Check everything that the protocol promises. Raises ContentFailure with the name of the check.
 
-    `folder` is for what comes in; `damage` makes other bytes of those under a hash behind the store's back.
+    `folder` is for incoming files; `damage` changes the stored bytes with this hash behind the store's back.
     """
     every: dict[str, Callable[[], Awaitable[None]]] = {name: partial(check, store, folder) for name, check in CHECKS.items()}
     every |= {name: partial(check, store, folder, damage) for name, check in DAMAGE_CHECKS.items()}
@@ -154,7 +154,7 @@ async def _gives_out_no_damaged_bytes(store: ContentStore, folder: Path, damage:
 
 
 async def _given(verified: VerifiedContent, file: StoredFile, start: int = 0, length: int | None = None) -> bytes | None:
-    """None when the damage was found before the first byte."""
+    """None if the damage was found before the first byte."""
     given = b""
     try:
         async for piece in verified.read(file, start, length):

@@ -1,4 +1,4 @@
-"""Tasks to write down."""
+"""Tasks for the store."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -14,7 +14,7 @@ BUILD = BuildTool(tool_name="word_counter", description="Zähle die Wörter, 数
 
 
 def task(number: int = 1, spec: BuildTool | GithubDeploy | RepairTool = BUILD, *, later_s: float = 0.0) -> MakeTask:
-    """The `number`-th task, created so many seconds after noon."""
+    """The `number`-th task, created this number of seconds after noon."""
     prefix, tool_id = ("repair", spec.tool_id) if isinstance(spec, RepairTool) else ("create", spec.tool_name)
     return MakeTask(
         task_id=f"{prefix}_{number:08x}",
@@ -27,6 +27,6 @@ def task(number: int = 1, spec: BuildTool | GithubDeploy | RepairTool = BUILD, *
 
 
 async def put_evidence(database: Database, tool_id: str, version: str, evidence: Evidence) -> None:
-    """Without the version that it is of."""
+    """Store evidence without its version."""
     async with database.write() as connection:
         await write_evidence(connection, tool_id, version, evidence)

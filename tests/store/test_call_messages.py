@@ -1,4 +1,4 @@
-"""What calls say and ask, and what is answered."""
+"""Messages and questions of calls, and the answers."""
 
 import asyncio
 from datetime import timedelta

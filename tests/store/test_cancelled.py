@@ -1,4 +1,4 @@
-"""Who is cancelled gives its connection back before it has ended."""
+"""A cancelled task returns its connection before it ends."""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ async def test_a_request_whose_client_left_has_given_its_connection_back_when_it
 
 @pytest.mark.parametrize("turns", [0, 1, 3, 8, 20])
 async def test_a_connection_is_made_and_given_back_whole_though_its_task_is_cancelled_meanwhile(database_url: str, turns: int) -> None:
-    """Half a one says so when it is collected, or from a thread whose loop has ended, in whatever test runs by then."""
+    """A half-made connection warns when it is collected, or from a thread whose loop has ended, in a later test."""
     database = Database(database_url)
     task = asyncio.create_task(_one(database))
     for _ in range(turns):

@@ -1,4 +1,4 @@
-"""Conversations, as they are kept."""
+"""The tables of conversations."""
 
 import asyncio
 from datetime import UTC, datetime

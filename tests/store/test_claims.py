@@ -1,4 +1,4 @@
-"""The table of claims: one owner a call, from being accepted to its end."""
+"""The table of claims: each call has one owner, from its acceptance to its end."""
 
 import asyncio
 from datetime import timedelta

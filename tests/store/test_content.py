@@ -1,4 +1,4 @@
-"""The stores of bytes: what all keep, and how each says that it is full or away."""
+"""The content stores: the suite, and their errors when they are full or away."""
 
 import asyncio
 import os
@@ -91,7 +91,7 @@ async def write_to_bucket(place: S3Place, sha256: str, content: bytes) -> None:
 
 
 class Forgetful(FolderContent):
-    """A store that does not forget what is deleted."""
+    """A store that does not delete."""
 
     async def delete(self, sha256: str) -> None:
         pass
@@ -103,7 +103,7 @@ async def test_the_suite_finds_a_store_that_keeps_what_was_deleted(tmp_path: Pat
 
 
 class Trusting(FolderContent):
-    """A store that takes what is there for what it should be."""
+    """A store that does not verify what it finds."""
 
     async def put(self, content: Incoming) -> None:
         if await self.size(content.sha256) is None:

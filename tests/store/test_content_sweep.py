@@ -1,4 +1,4 @@
-"""What is swept, what never is, and who wins when a file is wanted at that moment."""
+"""Which files a sweep removes, which it never removes, and concurrent uses of a file."""
 
 import asyncio
 import hashlib
@@ -35,7 +35,7 @@ async def chunks(*parts: bytes) -> AsyncIterator[bytes]:
 
 @dataclass(frozen=True)
 class Shelf:
-    """A file store, and what sweeps it."""
+    """A file store, and its sweep."""
 
     database: Database
     content: FolderContent
@@ -43,7 +43,7 @@ class Shelf:
     folder: Path
 
     async def put_old(self, content: bytes, name: str = "a.txt") -> StoredFile:
-        """A file that nobody has used for a month."""
+        """A file that was not used for a month."""
         file = await self.files.put(chunks(content), name)
         async with self.database.write() as connection:
             long_ago = timestamp(now() - timedelta(days=30))
@@ -54,7 +54,7 @@ class Shelf:
         return await sweep_files(self.database, self.content, self.folder, RETENTION, removals)
 
     async def has(self, file: StoredFile) -> tuple[bool, bool]:
-        """Whether it is known, and whether its bytes are there."""
+        """Whether it is known, and whether its bytes exist."""
         return await self.files.get(file.file_id) is not None, await self.content.size(file.sha256) is not None
 
 
@@ -142,7 +142,7 @@ async def test_several_hosts_sweep_at_once(shelf: Shelf) -> None:
 
 
 class Interrupted(FolderContent):
-    """A store in which something else happens the moment before bytes are removed."""
+    """A store in which something else happens just before bytes are removed."""
 
     def __init__(self, folder: Path, meanwhile: Callable[[], AsyncIterator[None]]) -> None:
         super().__init__(folder)

@@ -1,4 +1,4 @@
-"""A SQLite file that is damaged, gone, or has no room: what is said of it, and how it goes on."""
+"""A SQLite file that is damaged, missing, or on a full disk: the errors, and the recovery."""
 
 import asyncio
 import shutil
@@ -19,7 +19,7 @@ def overwrite(file: Path, start: int) -> None:
 
 
 async def check_until_it_fails(database: Database) -> None:
-    """What the journal has room for is written."""
+    """Check until a full disk refuses a write; the first ones may fit into the journal."""
     for _ in range(2000):
         await database.check()
 

@@ -1,4 +1,4 @@
-"""The connection to the database: what it says when it cannot be had, and how it comes back."""
+"""The connection to the database: its errors, and its recovery."""
 
 import asyncio
 import logging
@@ -131,7 +131,7 @@ async def test_a_lock_that_is_held_for_too_long_and_a_deadlock_are_outages(postg
 
 
 async def test_transactions_that_want_to_be_alone_wait_for_each_other(database: Database) -> None:
-    """Both replace the whole table: without waiting the second one would find its rows taken."""
+    """Both replace the whole table: without waiting, the second would find its rows present."""
 
     async def replace(number: int) -> None:
         async with database.write(alone="groups") as connection:
@@ -153,7 +153,7 @@ async def test_what_we_did_wrong_is_no_outage_and_does_not_tell_the_values(datab
 
 
 async def test_a_value_that_does_not_fit_is_no_outage(postgres_url: str) -> None:
-    """SQLite takes any length: what is too long must be refused before."""
+    """SQLite takes any length, so long values must be refused before."""
     database = Database(postgres_url)
     for values in ({"group_id": "g" * 129, "document": ""}, {"group_id": "g", "document": 7}):
         with pytest.raises(DBAPIError):

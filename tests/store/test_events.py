@@ -1,4 +1,4 @@
-"""Events are found without a look at all of them."""
+"""Events are found by an index."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -12,7 +12,7 @@ from toolagent.contracts.records import Event, EventType
 
 
 async def test_alerts_are_found_by_type_and_time(sqlite_url: str) -> None:
-    """Most events are of calls, and most others no alerts."""
+    """Most events are of calls, and most others are no alerts."""
     asked: list[tuple[str, tuple[object, ...]]] = []
 
     def note(_connection: object, _cursor: object, statement: str, parameters: Sequence[object], *_: object) -> None:

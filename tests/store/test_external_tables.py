@@ -1,4 +1,4 @@
-"""External tables in the database: their tools come, change and go with them, and no other tool does."""
+"""External tables in the database: their tools are added, changed and removed with them, and no other tool is."""
 
 import asyncio
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Writes share transactions, and one that the database refuses fails alone."""
+"""Writes share transactions, and a refused one fails alone."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from engine.store.tables import groups
 
 
 class Written:
-    """Writes rows of the table `groups` and remembers how many went together."""
+    """Writes rows of the table `groups`, and records how many were written together."""
 
     def __init__(self, database: Database) -> None:
         self.database = database

@@ -1,4 +1,4 @@
-"""Hosts that drain, as the table keeps it."""
+"""The table of hosts: draining."""
 
 from engine.store.database import Database
 from engine.store.hosts import HostClaim, HostTable, HostWork

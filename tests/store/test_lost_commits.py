@@ -1,4 +1,4 @@
-"""A commit whose answer is lost: it was made, and who asked for it does not know."""
+"""A commit whose answer is lost: it was made, and the caller does not know."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ from tests.store.test_calls import RECORD
 
 @asynccontextmanager
 async def deaf_to_one_commit(url: str) -> AsyncGenerator[str]:
-    """A way to the server on which its first answer to a COMMIT is lost, with the connection."""
+    """A proxy to the server that drops its first answer to a COMMIT, with the connection."""
     server, is_over = make_url(url), asyncio.Event()
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

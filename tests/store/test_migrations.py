@@ -1,4 +1,4 @@
-"""The migrations make the tables that the code means, up and down, with what is in them."""
+"""The migrations make the tables of the code, up and down, with their content."""
 
 import asyncio
 from collections.abc import Generator
@@ -65,7 +65,7 @@ def die(connection, cursor, statement, parameters, context, executemany):
 
 
 class Empty(NamedTuple):
-    """A database without tables, and the file that its migrations of this machine wait for."""
+    """A database without tables, and the lock file of its migrations on this machine."""
 
     url: str
     lock: Path
@@ -90,7 +90,7 @@ async def test_the_migrated_database_has_the_tables_of_the_code(database: Databa
 
 
 async def test_migrating_twice_changes_nothing_and_many_hosts_at_once_wait_for_each_other(empty: Empty) -> None:
-    """Each host has a lock file of its own; SQLite is for one host, whose processes share it."""
+    """Each host has its own lock file; SQLite is for one host, whose processes share it."""
     locks = [empty.lock.with_suffix(f".{number}") for number in range(3)] if "postgresql" in empty.url else [empty.lock] * 3
     hosts = [_migrating_elsewhere(empty.url, lock) for lock in locks]
     assert [await asyncio.to_thread(host.wait, _BOUND_S) for host in hosts] == [0, 0, 0]
@@ -177,7 +177,7 @@ async def test_tables_of_a_newer_version_are_left_alone(database_url: str, tmp_p
 
 
 async def test_every_id_and_time_is_compared_by_its_bytes(postgres_url: str) -> None:
-    """A column that is not is missing in `_TABLES` of the migration that made it."""
+    """Otherwise a column is missing in `_TABLES` of the migration that made it."""
     query = text(
         "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()"
         " AND data_type = 'character varying' AND collation_name IS DISTINCT FROM 'C' AND table_name <> 'alembic_version'"
@@ -189,7 +189,7 @@ async def test_every_id_and_time_is_compared_by_its_bytes(postgres_url: str) -> 
 
 
 def _migrating_elsewhere(url: str, lock: Path, first: str = "") -> Process:
-    """In a process of its own, like that of another host."""
+    """Migrates in a process of its own, like that of another host."""
     host, said = start_text(first + _MIGRATE, url, str(lock))
     said.close()
     return host

@@ -1,4 +1,4 @@
-"""Repairs that failing calls have opened, as they are kept."""
+"""The table of repairs that failing calls have opened."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -74,7 +74,7 @@ async def test_times_of_the_future_become_now(database: Database) -> None:
 
 
 async def test_a_repair_whose_id_is_that_of_a_task_of_before_holds_nobody(database: Database) -> None:
-    """A database was brought back, or a tool was removed and came again."""
+    """A database was restored, or a tool was removed and added again."""
     repairs, tasks, request = ProductionRepairs(database), TaskTable(database), new().request
     assert request is not None
     await tasks.create(begun(request, AT))

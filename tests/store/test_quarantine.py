@@ -1,4 +1,4 @@
-"""Inputs that end a tool's process, as they are kept."""
+"""The table of inputs that end a tool's process."""
 
 from datetime import UTC, datetime
 
@@ -70,7 +70,7 @@ async def test_a_call_that_asked_again_after_each_crash_is_enough(database: Data
 
 
 async def test_a_call_that_had_others_beside_it_counts_once_however_often_it_was_sent(database: Database) -> None:
-    """What ends the process is asked again together with it."""
+    """The call that ends the process is repeated together with it."""
     table, calls = QuarantineTable(database), CallTable(database)
     for _ in range(3):
         await calls.mark_sent(record(1), again=True)

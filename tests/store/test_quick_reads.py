@@ -1,4 +1,4 @@
-"""A number read on the event loop's own thread: it is the newest, and where SQLite does not answer the usual way does."""
+"""A number read on the event loop's own thread is the newest one; if SQLite does not answer, the usual connection is used."""
 
 import shutil
 import sqlite3

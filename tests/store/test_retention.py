@@ -1,4 +1,4 @@
-"""Tasks and chats of long ago are deleted, with all that was only theirs."""
+"""Old tasks and chats are deleted, with everything that only they use."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -38,7 +38,7 @@ RETENTION = timedelta(days=4)
 
 
 async def made(database: Database, files: FileStore, number: int) -> str:
-    """A task that has said, been told and made something."""
+    """A task with logs, messages and a product."""
     task_id = (await TaskTable(database).create(task(number))).task_id
     await TaskNoteTable(database).write(task_id, (NewNote("said", TaskNoteKind.TEXT, "Something."),))
     await MessageTable(database, files).put(task_id, 1, Message(role="user", content=(Text(text="x" * 20_000),)))
@@ -48,7 +48,7 @@ async def made(database: Database, files: FileStore, number: int) -> str:
 
 
 async def counted(database: Database) -> tuple[list[int], int]:
-    """The rows of tasks, table by table, and the files that tasks hold."""
+    """The rows of tasks by table, and the files that tasks hold."""
     async with database.read() as connection:
         rows = [(await connection.execute(select(func.count()).select_from(table))).scalar_one() for table in OF_TASKS]
         held = tables.file_references.c.holder.like("task:%")
@@ -99,7 +99,7 @@ async def test_records_of_calls_that_ended_long_ago_are_removed_with_all_that_is
 
 
 async def test_the_record_of_a_launch_is_kept_as_long_as_its_session(database: Database) -> None:
-    """What a provider runs is known to be of the session by it, and not launched a second time."""
+    """By it, the provider's server is known to be the session's, and is not launched again."""
     table, sessions, long_ago = CallTable(database), SessionTable(database), now() - timedelta(days=5)
     adopted = AdoptedCall(call=ToolCall(tool_id="adder"), call_id="call-of-its-caller", workflow_id="w", run_id="r")
     kept, views = {adopted.call_id}, list[SessionView]()

@@ -1,4 +1,4 @@
-"""Sessions of groups, as they are kept."""
+"""The table of sessions of groups."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -128,7 +128,7 @@ async def test_a_session_that_launches_is_looked_at_once_its_launch_has_succeede
 
 
 async def not_to_be_read(database: Database, session_id: str, state: str = "launching") -> None:
-    """As a newer version may write it: in a state that this one does not know."""
+    """A row that a newer version may write, with a state that this one does not know."""
     async with database.write() as connection:
         document = group_sessions.c.document
         later = update(group_sessions).where(group_sessions.c.session_id == session_id)

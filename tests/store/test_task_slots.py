@@ -1,4 +1,4 @@
-"""Who of the tasks runs, and who waits."""
+"""Which tasks run, and which wait."""
 
 import asyncio
 from datetime import timedelta
@@ -15,7 +15,7 @@ from toolagent.contracts.tasks import TaskState
 
 
 async def waiting(tasks: TaskTable, count: int) -> list[str]:
-    """Tasks that were created just now, one after the other."""
+    """Tasks that were created one after the other."""
     moment = now()
     made = [task(number).model_copy(update={"created_at": moment + timedelta(microseconds=number)}) for number in range(1, count + 1)]
     return [(await tasks.create(one)).task_id for one in made]

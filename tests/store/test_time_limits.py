@@ -1,4 +1,4 @@
-"""The time limits of the database, as the page for operators has them."""
+"""The time limits of the database are those of the page for operators."""
 
 import inspect
 from pathlib import Path

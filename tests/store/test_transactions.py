@@ -1,4 +1,4 @@
-"""A transaction that is given as one function: all of it happens or nothing, whoever waits for it."""
+"""A transaction given as one function is applied completely or not at all, whatever happens to its caller."""
 
 import asyncio
 import threading

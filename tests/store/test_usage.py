@@ -1,4 +1,4 @@
-"""How tools are used, from the records of their calls."""
+"""The usage of tools, from the records of their calls."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,7 @@ AT = datetime(2026, 3, 26, 12, tzinfo=UTC)
 
 
 async def record(database: Database, number: int, seconds: float | None, error: ErrorType | None = None, tool_id: str = "echo") -> None:
-    """Each a minute after the other; without `seconds` it has not ended."""
+    """Records one minute apart; without `seconds` the call has not ended."""
     call_id, at = f"call-{tool_id}-{number:08}", AT + timedelta(minutes=number)
     told = CallRecord(
         call_id=call_id, tool_id=tool_id, version="1.0.0", fingerprint="f", workflow_id="w", run_id="r", params={}, created_at=at

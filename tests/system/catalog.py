@@ -1,4 +1,4 @@
-"""A catalog of the shipped tools and of small ones that are diligent, slow, bad or all of it."""
+"""A catalog of the shipped tools and of small test tools: some leave effects, some are slow, some misbehave."""
 
 import json
 import shutil
@@ -35,9 +35,9 @@ _TOOLS: dict[str, tuple[str, dict[str, JsonValue]]] = {
 
 
 def make_catalog(folder: Path, environments: Path | None = None) -> Path:
-    """Write it to `folder/data`, which is returned; the test tools may write to what `own_effects` makes of it.
+    """Write the catalog to `folder/data`, which is returned. The test tools may write to the folder of `own_effects`.
 
-    All services on it share their environments, with those of other catalogs where a folder for them is named: each is built by the first
+    Services on it share their environments; with a folder for these, they also share them with other catalogs. Each is built by the first
     tool that needs it.
     """
     write = grant_effects(folder)

@@ -1,4 +1,4 @@
-"""Processes of several kinds that meet at one Temporal and one database: `python -m workers worker | api`, each on its own state."""
+"""Processes of several kinds at one Temporal server and one database: `python -m workers worker | api`, each with its own state."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ _SAID = re.compile(r"^(API|host) +(\S+)", re.MULTILINE)
 
 
 class Member:
-    """One process of the cluster; its output is in `folder/output.log`. `kind` is what follows `python -m workers`.
+    """One process of the cluster, with its output in `folder/output.log`. `kind` is the argument of `python -m workers`.
 
     `settings` are named without their prefix.
     """
@@ -53,7 +53,7 @@ class Member:
         return self._child is not None and self._child.poll() is None
 
     def start(self) -> None:
-        """Start it without waiting; `wait_until_ready` does that."""
+        """Start the process without waiting; `wait_until_ready` waits."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "output.log").open("wb") as log:
             self._child = start_workers(self.kind.split(), self.folder, self.environment, log, log)
@@ -66,20 +66,20 @@ class Member:
         wait_until(is_ready, f"{self.folder.name} says that it is ready", _START_S)
 
     def wait(self) -> int:
-        """Wait until it has ended by itself. Its exit code."""
+        """Wait until the process has ended by itself. Returns its exit code."""
         return self._running.wait(_START_S)
 
     def terminate(self) -> None:
-        """SIGTERM to the process alone, without waiting for the end."""
+        """Send SIGTERM to this process only, without waiting for its end."""
         self._running.terminate()
 
     def kill(self) -> None:
-        """SIGKILL to the process alone."""
+        """Send SIGKILL to this process only."""
         self._running.kill()
         self._running.wait(_STOP_S)
 
     def end(self) -> None:
-        """However it is, afterwards it is gone, and so is everything it started."""
+        """End the process, if it runs, and everything that it started."""
         if self._child is None:
             return
         self._child.terminate()
@@ -96,20 +96,20 @@ class Member:
 
 
 class Cluster(Asked):
-    """Members by name. All share `settings`."""
+    """Members by name, which share `settings`."""
 
     def __init__(self, folder: Path, settings: dict[str, str]) -> None:
         self._folder, self._settings = folder, settings
         self._ends = ExitStack()
 
     def member(self, kind: str, name: str, data: Path | None = None, **settings: str) -> Member:
-        """Not started yet. Without `data` it has no data folder."""
+        """A member that is not started. Without `data` it has no data folder."""
         member = Member(kind, self._folder / name, data or self._folder / "no data folder", {**self._settings, **settings})
         self._ends.callback(member.end)
         return member
 
     def enter(self, api: Member) -> None:
-        """Use this front door, which is ready."""
+        """Use the front door of this member, which must be ready."""
         self._http = self._ends.enter_context(httpx.Client(base_url=api.url, timeout=120, trust_env=False))
         wait_until(lambda: self.http.get("/health").is_success, "the front door sees a host", 60.0)
 
@@ -117,13 +117,13 @@ class Cluster(Asked):
         return {host.host: host for host in HostListing.model_validate_json(self.http.get("/hosts").content).hosts}
 
     def close(self) -> None:
-        """End all members, also when one of them does not end as it should."""
+        """End all members, even if one of them fails to end."""
         self._ends.close()
 
 
 @contextmanager
 def running_cluster(folder: Path, **settings: str) -> Generator[Cluster]:
-    """Ends all of its members."""
+    """A cluster whose members end with the block."""
     cluster = Cluster(folder, settings)
     try:
         yield cluster

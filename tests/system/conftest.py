@@ -1,4 +1,4 @@
-"""Running services: one for all tests that leave it well, and one for each that does not."""
+"""Running services: one shared by the tests that leave it as it was, and one of its own for each other test."""
 
 from collections.abc import Callable, Generator
 from contextlib import ExitStack
@@ -25,7 +25,7 @@ def catalog(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Pat
 
 @pytest.fixture(scope="module")
 def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> ServiceProcess:
-    """The service that is shared: leave it as well as you found it."""
+    """The shared service. A test must leave it as it was."""
     if (service := pytestconfig.stash.get(_SHARED, None)) is None:
         service = pytestconfig.stash[_SHARED] = ServiceProcess(tmp_path_factory.mktemp("shared"), catalog, **_CALLBACKS)
     if not service.is_running:
@@ -35,7 +35,7 @@ def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory, pytestconfi
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """It ends with the last test that uses it: until that of all, its rounds and those of its Temporal would take a processor's time."""
+    """Stops the shared service after the last test that uses it, because its rounds and its Temporal server use a processor."""
     service = item.config.stash.get(_SHARED, None)
     if service is not None and service.is_running and (nextitem is None or file_of(nextitem.nodeid) not in WITH_THE_SHARED_SERVICE):
         service.end()
@@ -44,7 +44,7 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 @pytest.fixture
 def make_service(catalog: Path, tmp_path: Path) -> Generator[MakeService]:
-    """A service of the test's own, not started yet; takes settings by their names without the prefix."""
+    """Makes services that are not started; settings are named without the prefix."""
     with ExitStack() as stack:
 
         def make(**settings: str) -> ServiceProcess:
@@ -58,5 +58,5 @@ def make_service(catalog: Path, tmp_path: Path) -> Generator[MakeService]:
 
 @pytest.fixture
 def effects(catalog: Path) -> Path:
-    """Where the diligent tools leave a line for each effect; what a test and they both look at lies beside it."""
+    """The file where diligent tools leave a line for each effect; tests and tools both see its folder."""
     return own_effects(catalog)

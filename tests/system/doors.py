@@ -18,23 +18,23 @@ PROCESSES = 2
 
 
 class House:
-    """The doors of one parent, and clients that each have a connection to one of them."""
+    """The front doors of one parent process, and clients with a connection to one of them each."""
 
     def __init__(self, cluster: Cluster, parent: Member, far: FarServer, temporal_address: str) -> None:
         self.cluster, self.parent, self.far, self.temporal_address = cluster, parent, far, temporal_address
         self._clients, self._acting = ExitStack(), iter(range(MANY))
 
     def doors(self) -> list[int]:
-        """Their processes."""
+        """The processes of the doors."""
         # To have psutil look through all processes of the machine again and again takes seconds of processor.
         return sorted(filter(_lives, _children(self.parent.pid)))
 
     def acting(self) -> str:
-        """A tool that was not called yet."""
+        """A tool with side effects that was not called yet."""
         return f"far_acts_{next(self._acting)}"
 
     def asking(self) -> str:
-        """The same, of those without side effects."""
+        """A tool without side effects that was not called yet."""
         return f"far_asks_{next(self._acting)}"
 
     def lanes(self) -> dict[str, Lane]:
@@ -42,7 +42,9 @@ class House:
             return {lane.door: lane for lane in LaneListing.model_validate_json(http.get("/lanes").content).lanes}
 
     def clients(self, each: int = 1) -> list[list[httpx.Client]]:
-        """So many of each door, in the order of `doors`. The kernel chooses who takes a connection, so some are made in vain."""
+        """This number of clients for each door, in the order of `doors`. The kernel chooses the door of a connection, so surplus ones are
+        closed.
+        """
 
         def look() -> bool:
             http = self._clients.enter_context(self._client())
@@ -55,7 +57,7 @@ class House:
         return [found[door][:each] for door in self.doors()]
 
     def pair(self) -> tuple[httpx.Client, httpx.Client]:
-        """Of two doors. Each takes one call at a time: for another one it makes a connection to whichever door."""
+        """Clients of two doors. Each takes one call at a time: for another one it opens a connection, to either door."""
         (one,), (other,) = self.clients()
         return one, other
 
@@ -81,7 +83,7 @@ class House:
 
 
 def _children(pid: int) -> list[int]:
-    """Of its one thread."""
+    """The children of its only thread."""
     with suppress(OSError):
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text("ascii").split()]
     return []

@@ -1,4 +1,7 @@
-"""Where diligent tools leave a line for each effect: folders that are granted to them, as a sandboxed tool sees nothing else."""
+"""Folders where diligent tools leave a line for each effect.
+
+They are granted to the tools, which are sandboxed.
+"""
 
 import json
 import tempfile
@@ -15,7 +18,7 @@ _EVERYBODY = 0o777
 
 
 def grant_effects(folder: Path) -> JsonValue:
-    """Make `folder/effects` for the tools of the catalog `folder/data`, and the policy that allows it. What their manifests ask for."""
+    """Make `folder/effects` for the tools of the catalog `folder/data`, and the policy that grants what their manifests ask for."""
     effects = folder / "effects"
     effects.mkdir()
     effects.chmod(_EVERYBODY)
@@ -24,7 +27,7 @@ def grant_effects(folder: Path) -> JsonValue:
 
 
 def own_effects(catalog: Path) -> Path:
-    """A file that is not there yet, for effects; all that lies beside it is seen by the tools of the catalog too."""
+    """A new file for effects. The tools of the catalog can see its folder too."""
     folder = Path(tempfile.mkdtemp(dir=catalog.with_name("effects")))
     folder.chmod(_EVERYBODY)
     return folder / "effects"
@@ -35,5 +38,5 @@ def count_of(effects: Path, line: str = "effect") -> int:
 
 
 def wait_for_effect(effects: Path, line: str = "effect") -> None:
-    """Until the tool has begun; its environment may have to be built first."""
+    """Wait until the tool has begun; its environment may have to be built first."""
     wait_until(lambda: count_of(effects, line), f"the effect {line!r} in {effects}", 90.0)

@@ -1,4 +1,4 @@
-"""Workflows of an agent on another namespace, and one beside the service."""
+"""Workflows of agents: on another namespace, and on that of the service."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ __all__ = ["FarAsks", "FarCalls", "NearMakes"]
 
 @workflow.defn
 class FarCalls:
-    """Makes calls side by side."""
+    """Makes calls concurrently."""
 
     @workflow.run
     async def run(self, calls: list[ToolCall]) -> list[ToolResult]:
@@ -28,7 +28,7 @@ class FarCalls:
 
 @workflow.defn
 class FarAsks:
-    """Has one operation done by its name; the answer, or what kind of refusal it was."""
+    """Calls one Nexus operation by its name. Returns the answer, or the kind of its refusal."""
 
     @workflow.run
     async def run(self, operation: str, given: JsonValue) -> JsonValue:
@@ -44,7 +44,7 @@ class FarAsks:
 
 @workflow.defn
 class NearMakes:
-    """Has a tool made as a child."""
+    """Has a tool made by a child workflow."""
 
     @workflow.run
     async def run(self, spec: BuildTool) -> MakeEnd:

@@ -1,4 +1,4 @@
-"""Tools that somebody else runs: a server that notes who asks it, and answers when it is told to; a catalog that names it."""
+"""Tools on a server of its own, which records its requests and answers on command; and a catalog of these tools."""
 
 import json
 import select
@@ -22,10 +22,10 @@ _HARMLESS: dict[str, JsonValue] = {"side_effect_scope": "none"}
 
 
 class FarServer:
-    """`begun` counts the requests by the line that they bring, `cut` those whose connection was closed before they were answered;
-    `answered` are the lines of the others.
+    """`begun` counts the requests by their line; `cut` those whose connection was closed before the answer; `answered` has the lines of the
+    others.
 
-    A request with `held: true` is answered once its line is among the `released`. `look` is called for each that has begun.
+    A request with `held: true` is answered once its line is among the `released`. `look` is called when a request begins.
     """
 
     def __init__(self) -> None:
@@ -97,13 +97,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Silence."""
+    def log_message(self, format: str, *args: object) -> None: ...
 
 
 @contextmanager
 def far_server() -> Generator[FarServer]:
-    """Until the block ends."""
+    """A server that runs until the block ends."""
     far = FarServer()
     with _Server(far) as server:
         far.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -115,10 +114,10 @@ def far_server() -> Generator[FarServer]:
 
 
 def far_catalog(folder: Path, url: str, many: int = MANY, timeout_s: int = 60) -> Path:
-    """A data folder whose tools are `far_acts_N` and `far_asks_N`, over HTTP, `far_single`, which takes one call at a time,
-    and `far_mcp`, of an MCP server.
+    """A data folder with the HTTP tools `far_acts_N` and `far_asks_N`, with `far_single`, which takes one call at a time, and with
+    `far_mcp`, of an MCP server.
 
-    There are `many` of each: one that was slow once takes no lane any more.
+    There are `many` of each, because a tool that was slow does not use the lane any more.
     """
     folder.mkdir()
     http: JsonValue = {"type": "remote", "remote_url": url, "endpoint_path": "/act"}

@@ -1,4 +1,4 @@
-"""`python -m tests.system.harmful_service up`: the service, with two more built-in tools, which harm the process that they run in."""
+"""`python -m tests.system.harmful_service up`: the service with two more built-in tools, which harm its process."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ class Done(ToolOutput):
 
 
 async def block(arguments: Blocking, _context: ToolContext) -> Done:
-    """Nothing else runs in this thread meanwhile, which is that of the event loop."""
+    """Blocks the thread of the event loop."""
     time.sleep(arguments.seconds)  # noqa: ASYNC251 - this is what it is for
     return Done()
 

@@ -1,4 +1,4 @@
-"""A catalog of tools that are to be kept apart: a container, a server behind the proxy, scripts with packages of strangers."""
+"""A catalog of isolated tools: a container, a server behind the proxy, scripts with packages."""
 
 import json
 import shutil
@@ -61,7 +61,7 @@ _SCRIPTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def make_isolated_catalog(folder: Path) -> Path:
-    """Write it to `folder/data`, which is returned."""
+    """Write the catalog to `folder/data`, which is returned."""
     data = folder / "data"
     shutil.copytree(ROOT / "data/scripts", data / "scripts", ignore=_NO_CACHES)
     shutil.copytree(ROOT / "data/tools/core", data / "tools/core")
@@ -77,12 +77,12 @@ def make_isolated_catalog(folder: Path) -> Path:
 
 
 def greeting_file(data: Path) -> Path:
-    """The file of `own:greeter`, which is there to be edited."""
+    """The file of `own:greeter`, for tests that edit it."""
     return data / "tools/greeter/greeter.tool.json"
 
 
 def tool_file(name: str, language: str, script: str, greeting: str = "hello") -> str:
-    """Of the tool `own:NAME`; `greeting` is the default of its parameter of that name."""
+    """The file of the tool `own:NAME`; `greeting` is the default of its parameter of that name."""
     said = {
         "toolId": f"own:{name}",
         "displayName": name,

@@ -1,6 +1,6 @@
-"""`python -m tests.system.killed_builds`: tools are made while the service is killed, or the task cancelled, at random moments.
+"""`python -m tests.system.killed_builds`: makes tools while the service is killed, or the task cancelled, at random moments.
 
-Ends with 1 when a promise was broken. The tests do the same in small.
+Ends with 1 if a promise was broken. The tests do the same with fewer builds.
 """
 
 import argparse
@@ -54,7 +54,7 @@ _TOO_LATE = (Stage.REGISTER, Stage.ANNOUNCE)
 
 @dataclass
 class Outcome:
-    """Of one build. `moments` are where it was disturbed, `faults` what was promised and is not so."""
+    """The outcome of one build: the `moments` when it was disturbed, and the broken promises (`faults`)."""
 
     tool_id: str
     moments: list[str] = field(default_factory=list[str])
@@ -68,12 +68,12 @@ class Outcome:
 
 
 def scripted(tool_ids: Sequence[str]) -> Scenario:
-    """A model that makes a word counter of each of these, with turns that take a while."""
+    """A model that makes a word counter with each of these names, in slow turns."""
     return Scenario(seconds=_TURN_S, conversations=tuple(conversation("word_counter", tool_id) for tool_id in tool_ids))
 
 
 def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kills: int, chance: random.Random) -> Outcome:
-    """One build whose service is killed so often, with SIGKILL, and started again; then it is looked at, and its tool removed."""
+    """One build whose service is killed by SIGKILL this number of times and restarted. The result is checked, and the tool removed."""
     outcome, began = Outcome(tool_id), time.monotonic()
     task_id, paid, made_before = _begun(service, tool_id), list[tuple[set[int], dict[int, int]]](), _environments(service)
     for _ in range(kills):
@@ -108,7 +108,7 @@ def killed_build(service: ServiceProcess, model: ModelServer, tool_id: str, kill
 
 
 def cancelled_build(service: ServiceProcess, tool_id: str, chance: random.Random) -> Outcome:
-    """One build that is cancelled at a moment, and what is left of it then. When it is too late for that its tool is removed."""
+    """One build that is cancelled at a moment, and what is left of it. If the build ended before, its tool is removed."""
     outcome, began = Outcome(tool_id), time.monotonic()
     task_id = _begun(service, tool_id)
     there = _wait(service, task_id, chance.randrange(LINES), chance.random() * _BETWEEN_S)
@@ -137,7 +137,7 @@ def _begun(service: ServiceProcess, tool_id: str) -> str:
 
 
 def _require_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> None:
-    """Environment, registration and announcement."""
+    """Requires one environment, one registration and one announcement."""
     versions = evidence(service, outcome.tool_id).versions
     outcome.require("versions", [one.evidence is not None and one.evidence.task_id for one in versions], [task_id])
     for table in ("sources", "evidence"):
@@ -148,7 +148,7 @@ def _require_one(service: ServiceProcess, outcome: Outcome, task_id: str) -> Non
 
 
 def _require_proof(service: ServiceProcess, outcome: Outcome, made: MakingTask) -> None:
-    """What the version says of how it came about."""
+    """Requires the evidence of the version."""
     proof = evidence(service, outcome.tool_id).versions[0].evidence
     if proof is None:
         outcome.faults.append("It has no evidence.")
@@ -162,7 +162,7 @@ def _require_proof(service: ServiceProcess, outcome: Outcome, made: MakingTask) 
 
 
 def _wait(service: ServiceProcess, task_id: str, lines: int, more_s: float) -> MakingTask:
-    """Until its log is so many lines longer, and a little more; or until it has ended."""
+    """Wait until the log of the task is this number of lines longer, and a little more; or until the task has ended."""
     before = _lines(service, task_id)
 
     def reached() -> bool:
@@ -182,7 +182,7 @@ def _told(there: MakingTask) -> str:
 
 
 def _recorded(service: ServiceProcess, task_id: str) -> set[int]:
-    """Turns by their number; each has one line in the ledger, whose key it is."""
+    """The recorded turns by number. Each has one line in the ledger, with its key."""
     turns = rows(service, "SELECT key FROM model_turns WHERE conversation_id = ?", task_id)
     return {int(str(key).removeprefix("turn-")) for (key,) in turns}
 
@@ -192,12 +192,12 @@ def _served(model: ModelServer, tool_id: str) -> dict[int, int]:
 
 
 def _environments(service: ServiceProcess) -> set[str]:
-    """The whole ones of tools. They are named by what is in them, so another tool's may be this one's."""
+    """Complete environments of tools. They are named by their content, so another tool may have the same."""
     return {path.name for path in service.environments.glob("*.json")}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns 1 when something that was promised was not so."""
+    """Returns 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.system.killed_builds", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="the moments follow from it")
     parser.add_argument("--killed", type=int, default=10, help="builds whose service is killed")

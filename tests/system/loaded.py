@@ -1,6 +1,6 @@
-"""Services begin as copies of a process that has loaded the program: loading takes seconds of processor at each start, copying none.
+"""Services begin as copies of a process that has loaded the program: loading takes seconds of processor time at each start, a copy none.
 
-`python -m tests.system.loaded` loads it when somebody asks for the first copy. One serves all processes of pytest that run together.
+`python -m tests.system.loaded` loads it at the first request for a copy. One such process serves all processes of a pytest run.
 """
 
 import atexit
@@ -61,7 +61,7 @@ def start_workers(
     program: str = "workers",
     is_copied: bool = True,
 ) -> Process:
-    """`python -m PROGRAM ARGUMENTS`, in a session of its own that ends with ours; a copy is made where its variables allow it."""
+    """Start `python -m PROGRAM ARGUMENTS` in a session of its own, which ends with ours; as a copy if its variables allow that."""
     if not is_copied or any(environment.get(name) != _variables().get(name) for name in _STARTED_WITH):
         command = [sys.executable, "-m", program, *arguments]
         return Program(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
@@ -74,7 +74,7 @@ def start_workers(
 
 @contextmanager
 def loaded() -> Generator[str]:
-    """Where copies of one can be asked for. Until somebody does, it loads nothing."""
+    """The address of a process that makes copies. It loads the program at the first request."""
     waiting = [sys.executable, "-I", "-S", "-c", _WHEN_ASKED]
     with listening() as (address, listener), Program(waiting, cwd=_ROOT, env=_variables(), stdin=listener) as program:
         listener.close()
@@ -91,7 +91,7 @@ def _variables() -> Mapping[str, str]:
 
 @cache
 def _address() -> str:
-    """Of the one that all ask, or of one of our own."""
+    """The address of the shared process, or of one of our own."""
     if (address := _variables().get(ADDRESS)) is not None:
         return address
     stack = ExitStack()

@@ -1,4 +1,4 @@
-"""Tasks that make tools, asked for over HTTP at a running service, and what is to be left of them."""
+"""Tasks that make tools, begun over HTTP at a running service, and their leftovers."""
 
 import sqlite3
 from collections.abc import Generator, Mapping, Sequence
@@ -45,7 +45,7 @@ _READ, _WRITTEN = 3_000, 200
 
 
 def word_counter(tool_id: str) -> Mapping[str, JsonValue]:
-    """What is asked for where it does not matter what it is: nothing that a shipped tool gives, as that would be tried first."""
+    """A request for any tool. No shipped tool gives this result, because existing tools are tried first."""
     return {
         "type": "build_tool",
         "tool_name": tool_id,
@@ -60,7 +60,7 @@ def word_counter(tool_id: str) -> Mapping[str, JsonValue]:
 
 
 def conversation(name: str, tool_id: str) -> Conversation:
-    """What the scenario of that name says, when it is this tool that is asked for instead of `word_counter`."""
+    """The scenario of that name, for this tool instead of `word_counter`."""
     text = (SCENARIOS / f"{name}.yaml").read_text("utf-8").replace("word_counter", tool_id)
     scenario = Scenario.model_validate(yaml.safe_load(text))
     usage = TurnUsage(input_tokens=_READ, output_tokens=_WRITTEN)
@@ -69,7 +69,7 @@ def conversation(name: str, tool_id: str) -> Conversation:
 
 
 def cost_of_turns(turns: int) -> float:
-    """USD, of so many of a conversation, each paid once."""
+    """The cost of this number of turns, each paid once, in USD."""
     price = Prices.read(ROOT / "data" / "prices.json").of(_MODEL)
     assert price is not None
     return round(turns * cost_of(price, Usage(input_tokens=_READ, output_tokens=_WRITTEN)), 9)
@@ -77,7 +77,7 @@ def cost_of_turns(turns: int) -> float:
 
 @contextmanager
 def serving(folder: Path, data: Path, scenario: str | Scenario, **settings: str) -> Generator[tuple[ServiceProcess, ModelServer]]:
-    """A service whose model says what the scenario has it say."""
+    """A service whose model follows the scenario."""
     said = load_scenario(SCENARIOS / f"{scenario}.yaml") if isinstance(scenario, str) else scenario
     with ModelServer(said, strict=False) as model:
         given = {
@@ -97,14 +97,14 @@ def serving(folder: Path, data: Path, scenario: str | Scenario, **settings: str)
 
 
 def key_that_withholds(spec: Mapping[str, JsonValue], place: int) -> str:
-    """An idempotency key whose task is shown all examples but the one at this place."""
+    """An idempotency key with which the task withholds the example at this place only."""
     read = read_spec(spec)
     keys = (f"{spec['tool_name']}-{number}" for number in count())
     return next(key for key in keys if withheld(task_id_for(read, request_key(None, key), 0), read.examples) == frozenset((place,)))
 
 
 def asked(service: ServiceProcess, spec: Mapping[str, JsonValue], key: str | None = None) -> str:
-    """The id of a task that was just asked for."""
+    """The id of a new task."""
     headers = {"Idempotency-Key": key} if key else {}
     answer = service.http.post("/create_tool", json={"description": "for a test", "task_spec": dict(spec)}, headers=headers)
     assert answer.status_code == 202, answer.text
@@ -124,13 +124,13 @@ def evidence(service: ServiceProcess, tool_id: str) -> ToolVersions:
 
 
 def rows(service: ServiceProcess, query: str, *values: str) -> Sequence[tuple[object, ...]]:
-    """Of the service's database, also while it does not run."""
+    """Rows of the service's database, also while the service is stopped."""
     with closing(sqlite3.connect(f"file:{service.state / 'tool-agent.db'}?mode=ro", uri=True)) as database:
         return database.execute(query, values).fetchall()
 
 
 def left_of(service: ServiceProcess, task_id: str, tool_id: str) -> dict[str, object]:
-    """Whatever of it is still there, but for the task and its log; empty when nothing is."""
+    """What is left of the task besides its row and its log; empty if nothing is."""
     state = service.state
     found: dict[str, object] = {
         name: sorted(path.name for path in (state / name).glob("*") if not path.name.startswith(".")) for name in ("making", "trials")

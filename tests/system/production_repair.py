@@ -1,6 +1,6 @@
-"""A tool whose source is broken under traffic ends with a repaired version, without a person.
+"""A tool whose source is broken under traffic is repaired without a person.
 
-`python -m tests.system.production_repair` prints the transcript that is kept in `docs/transcripts`.
+`python -m tests.system.production_repair` prints the transcript in `docs/transcripts`.
 """
 
 import json
@@ -38,7 +38,7 @@ Say = Callable[[str], None]
 
 
 class Traffic:
-    """Calls of one tool, each with other numbers; `seen` are its answers as a caller sees them."""
+    """Calls of one tool, each with other numbers; `seen` are the answers."""
 
     def __init__(self, service: ServiceProcess, tool_id: str) -> None:
         self._service, self._tool_id = service, tool_id
@@ -54,7 +54,7 @@ class Traffic:
         return answer.status_code, result
 
     def until(self, is_so: Callable[[int, ToolResult], bool], what: str, bound_s: float) -> ToolResult:
-        """Call again and again until an answer is like this."""
+        """Call again until the answer fulfils the condition."""
 
         def asked() -> ToolResult | None:
             status, result = self.call()
@@ -71,9 +71,8 @@ def _told(result: ToolResult) -> str:
 
 
 def add_tools(data: Path) -> None:
-    """To the catalog: `reckoner`, which is well, `abacus`, whose process ends when it is asked for the sum of [0], and `teller`.
-
-    That divides by zero when it is asked for the mean of nothing.
+    """Add tools to the catalog: `reckoner`, which works; `abacus`, whose process ends at the sum of [0]; and `teller`, which divides by
+    zero at the mean of no numbers.
     """
     registry, sources = (json.loads((data / name).read_text("utf-8")) for name in ("registry.json", "sources.json"))
     for tool_id in ("reckoner", "abacus", "teller"):
@@ -96,7 +95,7 @@ def break_source(data: Path, tool_id: str, change: tuple[str, str]) -> None:
 
 
 def broken_under_traffic(service: ServiceProcess, data: Path, say: Say = lambda _: None, *, killed: bool = False) -> MakingTask:
-    """The repair that the service opened by itself, once calls succeed again. `killed`: the service is, in the middle of it."""
+    """The repair that the service opened by itself, once calls succeed again. `killed`: the service is killed during the repair."""
     traffic = Traffic(service, "reckoner")
     for _ in range(3):
         traffic.call()

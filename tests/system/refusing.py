@@ -1,4 +1,4 @@
-"""What `python -m workers` says when it cannot run: many starts, side by side."""
+"""Starts of `python -m workers` that are refused, run concurrently, and their output."""
 
 import time
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _BOUND_S = 150.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """`folder` is its own, and there: its state and its output go into it. `settings` are named without their prefix."""
+    """`folder` exists, and gets the state and the output of this start alone. `settings` are named without their prefix."""
 
     folder: Path
     settings: Mapping[str, str]
@@ -26,7 +26,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """`left` are command lines of processes that were there after its end, by their id."""
+    """`left` are command lines of processes that were left after the end, by process id."""
 
     code: int
     out: str
@@ -35,7 +35,7 @@ class Refused:
 
 
 def refused(starts: Mapping[str, Start]) -> dict[str, Refused]:
-    """How each of them ended. Raises subprocess.TimeoutExpired when one has not."""
+    """The end of each start. Raises subprocess.TimeoutExpired if one has not ended."""
     begun = {name: _begun(start) for name, start in starts.items()}
     until = time.monotonic() + _BOUND_S
     return {name: _ended(starts[name].folder, process, until) for name, process in begun.items()}

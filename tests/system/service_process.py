@@ -1,4 +1,4 @@
-"""The real service as a child process: `python -m workers up`, started, asked, stopped, killed, started again."""
+"""The real service as a child process, `python -m workers up`: start, requests, stop, kill, restart."""
 
 import re
 import signal
@@ -25,9 +25,9 @@ _ADDRESS = re.compile(r"^(API|Temporal UI|Temporal) +(\S+)", re.MULTILINE)
 
 
 def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> dict[str, str]:
-    """What a service child sees: free ports, its own state and catalog, and nothing of this machine's own TOOL_AGENT_ settings.
+    """The environment of a service: free ports, its own state and catalog, and no TOOL_AGENT_ settings of this machine.
 
-    What lies beside the catalog goes with it: see `settings_beside`. `TEST_LANES` of this process is the mode where a test names none.
+    Also sets the settings for the files beside the catalog (`settings_beside`). `TEST_LANES` of this process is the default mode of lanes.
     """
     # Compiling the imports anew at every start would take longer than everything else.
     ours = ("TOOL_AGENT_", "PYTHONDONTWRITEBYTECODE")
@@ -48,19 +48,19 @@ def child_environment(state: Path, data: Path, settings: Mapping[str, str]) -> d
 
 
 def settings_beside(data: Path) -> dict[str, str]:
-    """Of a catalog: the sandbox's policy, and a folder of environments that all services on it use, where these are there."""
+    """The settings for a sandbox policy and a shared folder of environments beside the catalog, if they exist."""
     places = {"SANDBOX_POLICY": data.with_name("policy.json"), "ENVIRONMENTS_DIR": data.with_name("environments")}
     return {name: str(place.resolve()) for name, place in places.items() if place.exists()}
 
 
 def run_tool(http: httpx.Client, tool_id: str, params: Mapping[str, JsonValue], key: str | None = None) -> tuple[int, ToolResult]:
-    """The HTTP status and the result of a call that is waited for."""
+    """The HTTP status and the result of a synchronous call."""
     answer = http.post("/run_tool", json={"tool_id": tool_id, "params": params}, headers={"Idempotency-Key": key} if key else {})
     return answer.status_code, ToolResult.model_validate_json(answer.content)
 
 
 class Asked:
-    """A front door, while there is one, and the calls through it that are not waited for."""
+    """A front door, if it is up, and asynchronous calls through it."""
 
     _http: httpx.Client | None = None
 
@@ -70,7 +70,7 @@ class Asked:
         return self._http
 
     def begin(self, tool_id: str, params: Mapping[str, JsonValue]) -> str:
-        """Make a call that is not waited for. Its id."""
+        """Start an asynchronous call. Returns its id."""
         answer = self.http.post("/run_tool", json={"tool_id": tool_id, "params": params, "mode": "async"})
         assert answer.status_code == httpx.codes.ACCEPTED, answer.text
         return answer.json()["task_id"]
@@ -85,10 +85,10 @@ class Asked:
 
 
 class ServiceProcess(Asked):
-    """One service on the state directory `folder/state`; its output is in `folder/service-N.log`, N counting its starts.
+    """One service on the state directory `folder/state`, with its output in `folder/service-N.log`, N counting its starts.
 
-    `settings` are named without their prefix, `program` is what is run instead of the service alone. `api_url`, `temporal_address` and
-    `temporal_ui_url` are where the last start answered. One that `is_copied` begins as a copy of a process that has loaded the program.
+    `settings` are named without their prefix; `program` replaces the service. `api_url`, `temporal_address` and `temporal_ui_url` are those
+    of the last start. With `is_copied`, it begins as a copy of a process that has loaded the program.
     """
 
     is_copied = True
@@ -106,7 +106,7 @@ class ServiceProcess(Asked):
 
     @property
     def environments(self) -> Path:
-        """Where those of its tools are."""
+        """The folder of the environments of tools."""
         return self._data.with_name("environments").resolve()
 
     @property
@@ -123,7 +123,7 @@ class ServiceProcess(Asked):
 
     @property
     def output(self) -> str:
-        """What the last start has written so far."""
+        """The output of the last start so far."""
         return self._log.read_text("utf-8")
 
     @property
@@ -131,10 +131,7 @@ class ServiceProcess(Asked):
         return self._child is not None and self._child.poll() is None
 
     def start(self, **settings: str) -> None:
-        """Start it and wait until it is healthy. Raises AssertionError with its output when it is not.
-
-        `settings` are in force from now on.
-        """
+        """Start and wait until healthy. Raises AssertionError, with the output, if it is not. `settings` apply from now on."""
         assert self._child is None, "It runs already."
         self._settings |= settings
         self._starts += 1
@@ -154,28 +151,28 @@ class ServiceProcess(Asked):
         return self.http.get("/health").is_success
 
     def interrupt(self) -> None:
-        """Ctrl-C, without waiting for the end."""
+        """Send SIGINT (Ctrl-C), without waiting for the end."""
         self._running.send_signal(signal.SIGINT)
 
     def stop(self) -> int:
-        """Ctrl-C, and wait for the end. Its exit code."""
+        """Send SIGINT, and wait for the end. Returns the exit code."""
         self.interrupt()
         return self.wait()
 
     def wait(self) -> int:
-        """Wait until it has ended by itself. Its exit code."""
+        """Wait until it has ended by itself. Returns the exit code."""
         code = self._running.wait(_STOP_S)
         self._close()
         return code
 
     def kill(self) -> None:
-        """SIGKILL to the service process alone."""
+        """Send SIGKILL to the service process only."""
         self._running.kill()
         self._running.wait(_STOP_S)
         self._close()
 
     def end(self) -> None:
-        """However it is, afterwards it is gone. Not an error when it has ended before."""
+        """End the service with everything that it started, if it runs."""
         if self._child is None:
             return
         if self._child.poll() is None and self._http is not None:
@@ -188,7 +185,7 @@ class ServiceProcess(Asked):
         self._close()
 
     def leftovers(self) -> dict[int, str]:
-        """Processes of this service that live now: command lines by process id."""
+        """Living processes of this service: command lines by process id."""
         return processes_of(self.state)
 
     def wait_until_nothing_is_left(self) -> None:

@@ -1,4 +1,4 @@
-"""Small programs of Python whose tasks stop at a stage that is known: at a build backend, a parser, an index or a run that waits."""
+"""Small Python programs whose tasks stop in a known stage: at a build backend, a parser, an index or a run that waits."""
 
 import hashlib
 import io
@@ -54,7 +54,9 @@ def main():
 
 
 def program(folder: Path, waits: str = "") -> str:
-    """The address of a repository; `waits`: `cloning`, `building`, `locking`, `installing`, `reading` or `running`."""
+    """The address of a repository whose task waits in stage `waits`: `cloning`, `building`, `locking`, `installing`, `reading` or
+    `running`.
+    """
     module = _MODULE.format(reading=_WAITS if waits == "reading" else "", running=_WAITS if waits == "running" else "pass")
     backend = _BACKEND.format(module=module, building=_WAITS if waits == "building" else "pass")
     needs = f'"{waits}"' if waits in ("locking", "installing") else ""
@@ -68,14 +70,14 @@ def program(folder: Path, waits: str = "") -> str:
 
 @dataclass
 class WaitingIndex:
-    """What is asked for `locking` waits before it says which versions there are, `installing` before it gives the file."""
+    """An index that delays its answer: for `locking` the list of versions, for `installing` the file."""
 
     url: str
     asked: list[str] = field(default_factory=list[str])
     go_on: threading.Event = field(default_factory=threading.Event)
 
     def answer(self, path: str) -> bytes:
-        """Empty: there is no such thing."""
+        """Empty for a path that does not exist."""
         self.asked.append(path)
         name = path.split("/")[2].partition("-")[0]
         if name not in ("locking", "installing"):

@@ -1,4 +1,4 @@
-"""A Temporal server of the operator's own, that a test may kill, halt and start again where it was."""
+"""A Temporal server outside of the service, which a test may kill, halt and restart."""
 
 import signal
 import subprocess
@@ -19,7 +19,7 @@ _END_S = 30
 
 
 class TemporalServer:
-    """Its state is in a file of `folder`. Its dynamic configuration is that of the embedded one, unless another one is given."""
+    """Keeps its state in a file of `folder`. Its dynamic configuration is that of the embedded server, unless another one is given."""
 
     def __init__(self, folder: Path, dynamic_config: Mapping[str, JsonValue] | None = None) -> None:
         config = read_config(ROOT / "temporal-dev.yaml")
@@ -45,7 +45,7 @@ class TemporalServer:
             self._child = None
 
     def halt(self) -> None:
-        """Connections to it stay open; it says nothing."""
+        """Stop answering, with connections left open."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:

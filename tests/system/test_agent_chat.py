@@ -1,4 +1,4 @@
-"""The three conversations of an agent with the front door, on a running service; and what a call of a node's name is answered."""
+"""Three conversations of an agent with the front door of a running service, and an answer to the call of a ComfyUI node by name."""
 
 import pytest
 from pydantic import JsonValue

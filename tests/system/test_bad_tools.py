@@ -1,4 +1,4 @@
-"""Tools that do everything wrong: each is named for what it did, and the service is none the worse."""
+"""Tools that fail in every way: each error names its cause, and the service goes on."""
 
 import pytest
 from pydantic import JsonValue
@@ -31,7 +31,7 @@ def test_a_bad_tool_is_named_for_what_it_did(
 
 
 def _sandboxes(service: ServiceProcess, tool_id: str) -> list[str]:
-    """Their command lines name the tool's own folder."""
+    """Processes of sandboxes whose command line names the tool's folder."""
     return [command for command in service.leftovers().values() if f"tools/{tool_id}/home" in command]
 
 

@@ -1,4 +1,4 @@
-"""Browsers through HTTP: launched, used on pages that the test serves, stopped; and what is left of them."""
+"""Browser sessions over HTTP: launch, use on pages of the test, stop, and leftovers."""
 
 import json
 import os
@@ -52,7 +52,7 @@ class _Page(BaseHTTPRequestHandler):
 
 
 class _Site(ThreadingHTTPServer):
-    """What a browser may see. `asked` are the paths that it was asked for."""
+    """A site for browsers. `asked` are the requested paths."""
 
     daemon_threads = True
 
@@ -65,7 +65,7 @@ class _Site(ThreadingHTTPServer):
         Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A browser that was killed has hung up."""
+        """Ignores connections that a killed browser has closed."""
 
     @property
     def host(self) -> str:
@@ -78,7 +78,7 @@ class _Site(ThreadingHTTPServer):
 
 @dataclass(frozen=True)
 class Sites:
-    """`open` may be reached, `other` too, `private` is allowed to the tools but not among the private hosts of the policy."""
+    """Sites: `open` and `other` may be reached; `private` is granted to the tools, but not among the private hosts of the policy."""
 
     open: _Site
     other: _Site
@@ -87,7 +87,7 @@ class Sites:
 
 @dataclass(frozen=True)
 class Browsers:
-    """The tools of a running service."""
+    """The browser tools of a running service."""
 
     service: ServiceProcess
 
@@ -115,7 +115,7 @@ class Browsers:
         return [pid for pid, command in self.service.leftovers().items() if "--user-data-dir=" in command]
 
     def profiles(self) -> list[Path]:
-        """In the /tmp of their sandbox, as its processes see it."""
+        """Profiles in the /tmp of the sandboxes."""
         roots = [Path(f"/proc/{pid}/root") for pid, command in self.service.leftovers().items() if "main.py --port" in command]
         return [profile for root in roots if not root.samefile("/") for profile in root.glob("tmp/profile-*")]
 
@@ -137,7 +137,7 @@ def sites() -> Generator[Sites]:
 
 @pytest.fixture(scope="module")
 def data(sites: Sites, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The shipped tools, allowed what the test serves; and one whose Chromium is not there."""
+    """The shipped tools, with access to the sites of the test; and one without its Chromium."""
     if not Path("/usr/lib/chromium/chromium").exists():
         lacking("chromium is not installed (Debian: apt-get install --no-install-recommends chromium)")
     folder = tmp_path_factory.mktemp("browsing")
@@ -169,7 +169,9 @@ def browsers(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[
 
 @pytest.fixture(scope="module")
 def session(browsers: Browsers, sites: Sites) -> str:
-    """One for all tests that leave it well. The last that uses it ends it: starting a browser takes seconds of processor."""
+    """One session shared by the tests that leave it as it was. It ends with the last of them, because starting a browser takes seconds of
+    processor time.
+    """
     return browsers.launched(sites.open.host, sites.private.host, _NEVER_NAMED, "*:8080")
 
 
@@ -314,7 +316,7 @@ def test_a_session_of_the_group_is_stopped_after_its_service_was_killed_though_n
 
 
 def _with_groups(data: Path) -> Path:
-    """The same catalog, with the shipped group beside its tools."""
+    """The same catalog, with the shipped group."""
     grouped = data.with_name("grouped")
     shutil.copytree(data, grouped, ignore=_NO_CACHES)
     groups = json.loads((ROOT / "data/groups.json").read_text("utf-8"))["groups"]
@@ -324,7 +326,7 @@ def _with_groups(data: Path) -> Path:
 
 
 def _slowly_navigated(service: ServiceProcess, path: str, url: str) -> None:
-    """By a caller whose service dies."""
+    """A navigation whose caller sees the service die."""
 
     def ask() -> None:
         with suppress(httpx.HTTPError):

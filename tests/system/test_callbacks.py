@@ -1,4 +1,4 @@
-"""Asynchronous calls whose end is posted to a real receiver: retried, once the receiver is there."""
+"""Callbacks of asynchronous calls to a real receiver, with retries until the receiver is there."""
 
 import json
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""A task that makes a tool of a Python program is cancelled in each stage: nothing of it is left."""
+"""A task that makes a tool of a Python program leaves nothing behind if it is cancelled, in any stage."""
 
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -46,12 +46,12 @@ def begun(service: ServiceProcess, folder: Path, waits: str, tool_id: str) -> st
 
 
 def says(text: str) -> Callable[[ServiceProcess, WaitingIndex, str], bool]:
-    """Of its progress."""
+    """Whether the progress of the task contains the text."""
     return lambda service, _, task_id: text in (task(service, task_id).progress or "")
 
 
 def runs(text: str) -> Callable[[ServiceProcess, WaitingIndex, str], bool]:
-    """A process of the service whose command line holds the text."""
+    """Whether a process of the service has the text in its command line."""
     return lambda service, _, __: any(text in command for command in service.leftovers().values())
 
 
@@ -82,7 +82,7 @@ def test_a_task_that_is_cancelled_in_a_stage_leaves_nothing(
 
 
 def nothing_left(service: ServiceProcess, made: MakingTask, tool_id: str) -> Mapping[str, object]:
-    """Of the task and of the tools that it would have made, and of what ran in a sandbox for it."""
+    """What is left of the task, its tools and its sandboxes; empty if nothing is."""
     found = dict(left_of(service, made.task_id, tool_id))
     if service.http.get(f"/tools/{tool_id}").status_code != 404:
         found["tool"] = tool_id

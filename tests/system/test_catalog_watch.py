@@ -20,7 +20,7 @@ def tools(*ids: str) -> str:
 
 
 class Watched:
-    """A folder that is watched; every import is one step."""
+    """A watched folder, and its imports one by one."""
 
     def __init__(self, database: Database, folder: Path) -> None:
         self.data, self.state = folder / "data", folder / "state"

@@ -1,4 +1,4 @@
-"""What `make chaos` does, shorter, and all of it long: worker, API and Temporal are killed under load of calls, and of sessions."""
+"""A shorter `make chaos` (all of it with `make long`): worker, API and Temporal are killed under load of calls and sessions."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(900)
 
 @pytest.fixture
 def temporary() -> Generator[Path]:
-    """Not below pytest's own, which PostgreSQL's user cannot enter."""
+    """A folder outside of pytest's, which PostgreSQL's user cannot enter."""
     with tempfile.TemporaryDirectory(prefix="tool-agent-test-") as name:
         Path(name).chmod(0o711)
         yield Path(name)
@@ -39,19 +39,19 @@ def test_calls_under_kill_9_end_with_one_result_each_and_leave_nothing(
 
 @pytest.mark.long
 def test_sessions_under_kill_9_at_a_failing_provider_end_with_their_stop_and_leave_nothing(temporary: Path) -> None:
-    """By a seed whose sessions all end by themselves soon: by their callers, by a workflow, and terminated."""
+    """The seed has only sessions that end soon: by their callers, by a workflow, and by termination."""
     told = _chaos(temporary, 1, "--seed", "166", "--sessions", "6", "--lanes", "all", "--database", "sqlite")
     assert "Whatever was launched is stopped" in told
 
 
 @pytest.mark.long
 def test_calls_of_mcp_clients_under_kill_9_end_with_one_result_each_and_leave_nothing(temporary: Path) -> None:
-    """As tasks, in sessions and by themselves; processes of the imported server are killed too."""
+    """The calls are tasks, in sessions, and single ones. Processes of the imported server are killed too."""
     _chaos(temporary, 2, "--seed", "2", "--mcp", "20", "--database", "sqlite")
 
 
 def _chaos(temporary: Path, kills: int, *words: str) -> str:
-    """What it says, once it has ended well and left nothing."""
+    """The output of a run that succeeded and left nothing."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.chaos", "--kills", str(kills), *words],
         cwd=temporary,

@@ -1,6 +1,6 @@
-"""Conversations over HTTP and IM at a running service with a scripted model, and the KnowHub that hears of what they have made.
+"""Conversations over HTTP and IM at a running service with a scripted model, and KnowHub, which lists the tools they made.
 
-What is said is answered once, in order, whatever happens.
+Each message is answered once and in order, whatever is killed.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Calls over Temporal's own command line (plain JSON in, plain JSON out), and the service run by ours."""
+"""Calls by Temporal's own command line (plain JSON in, plain JSON out), and by ours."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ def _count(service: ServiceProcess, query: str) -> int:
 
 
 def _toolagent(service: ServiceProcess, *words: str) -> bytes:
-    """What our own command prints; it must succeed."""
+    """The output of our command line, which must succeed."""
     script = str(Path(sys.executable).with_name("toolagent"))
     done = subprocess.run([script, *words], env={"TOOL_AGENT_URL": service.api_url}, capture_output=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr.decode()

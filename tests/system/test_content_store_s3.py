@@ -1,4 +1,4 @@
-"""A service that keeps its files in S3: uploads, large results, and what is said when the server is gone."""
+"""A service with its files in S3: uploads, large results, and errors while the server is away."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A database that is away: at the start it is named, under load it costs nobody his call, and when it is back all goes on."""
+"""An unavailable database: the error at the start names it, calls under load are not lost, and the service recovers by itself."""
 
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_calls_under_load_outlive_a_database_that_goes_away_and_one_that_was_kil
 
 
 def _kill_and_halt(own_postgres: PostgresServer, service: ServiceProcess) -> None:
-    """It is said to be away, and used again."""
+    """Kills and halts the database; the service reports it, and uses it again afterwards."""
     assert service.http.get("/tools").is_success
     own_postgres.kill()
     assert service.http.get("/tools").status_code == httpx.codes.SERVICE_UNAVAILABLE

@@ -1,4 +1,4 @@
-"""`make demo`: from nothing to a stitched picture, and nothing left running."""
+"""`make demo` stitches a picture from nothing, and leaves no process running."""
 
 from pathlib import Path
 

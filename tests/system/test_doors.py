@@ -1,4 +1,4 @@
-"""Two front doors behind one port, on PostgreSQL: keys, cancels and accepted calls hold across them, whichever of them is killed."""
+"""Two front doors behind one port, on PostgreSQL: keys, cancellations and accepted calls hold across them, whichever is killed."""
 
 import asyncio
 import os
@@ -75,7 +75,7 @@ def house(shared: House) -> House:
 
 @dataclass(frozen=True, slots=True)
 class OwnHouse:
-    """What was there when it began: processes of doors, and their lanes."""
+    """The processes of doors, and their lanes, at the beginning."""
 
     house: House
     doors: list[int]
@@ -84,7 +84,7 @@ class OwnHouse:
 
 @pytest.fixture
 def own(house: House) -> Generator[OwnHouse]:
-    """Beside the shared one, for a test that ends it. Its lanes have begun."""
+    """A parent with doors of its own, for a test that ends it. Its lanes have begun."""
     before = house.lanes().keys()
     parent = house.cluster.member(f"api --processes {PROCESSES}", "own")
     parent.start()
@@ -205,7 +205,7 @@ def test_a_cancel_at_one_door_reaches_the_call_in_the_lane_of_the_other(
 def test_when_a_door_is_killed_its_calls_end_its_sibling_goes_on_and_another_takes_its_place(
     house: House, beside: ThreadPoolExecutor, *, has_moved: bool
 ) -> None:
-    """Calls that have moved wait for the door's heartbeat first, and then for somebody to take them from the queue of the door."""
+    """Moved calls first wait for the heartbeat of the door, and then for a worker that reads the queue of the door."""
     tools = acting, asking = house.acting(), house.asking()
     before, (killed, _), (mine, (other, _)) = house.lanes(), house.doors(), house.clients(2)
     lost = list[Future[tuple[int, ToolResult]]]()
@@ -242,7 +242,7 @@ def test_when_a_door_is_killed_its_calls_end_its_sibling_goes_on_and_another_tak
 
 @pytest.mark.promise("accepted-means-ended", "never-twice")
 def test_a_door_that_is_frozen_past_its_lease_settles_nothing_of_what_was_taken_from_it(house: House, beside: ThreadPoolExecutor) -> None:
-    """Its caller gets what the others were told, and it is a door again."""
+    """Its caller gets the recorded result, and it becomes a door again."""
     tool, (frozen, _), (one, other) = house.acting(), house.doors(), house.pair()
     door, call_id = psutil.Process(frozen), call_id_for_key(None, f"frozen {tool}")
     house.far.look = door.suspend
@@ -328,7 +328,7 @@ def test_when_the_parent_is_killed_its_doors_end_in_order(own: OwnHouse) -> None
 def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_their_lanes_complete(
     house: House, beside: ThreadPoolExecutor
 ) -> None:
-    """The last one that uses the shared house: it ends that."""
+    """The last test of the shared doors: it ends them."""
     doors, lanes, (http, _) = house.doors(), house.lanes().keys(), house.pair()
     last = beside.submit(run_tool, http, house.acting(), _held(house.far, "last"))
     _wait_for(house, "last")
@@ -343,7 +343,7 @@ def test_when_the_parent_is_stopped_its_doors_answer_what_they_have_in_hand_and_
 
 @pytest.mark.promise("accepted-means-ended")
 def test_when_no_door_is_left_a_host_ends_the_calls_that_were_accepted(cluster: Cluster, far: FarServer, temporal_address: str) -> None:
-    """It is killed before the call can move."""
+    """The door is killed before the call can move."""
     door = cluster.member("api", "alone")
     door.start()
     door.wait_until_ready()

@@ -1,4 +1,4 @@
-"""Two processes, each host and front door, on PostgreSQL: one drains, and is killed in the middle of it."""
+"""Two processes on PostgreSQL, each a host and a front door: one drains, and is killed meanwhile."""
 
 import itertools
 from collections.abc import Generator

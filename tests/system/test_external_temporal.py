@@ -1,4 +1,4 @@
-"""A Temporal server of the operator's own goes away and comes back."""
+"""An external Temporal server goes away and comes back."""
 
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""A disk without room: /health says so, calls are refused at once, and all goes on by itself when there is room again."""
+"""A full disk: /health reports it, calls are refused at once, and the service recovers by itself when there is room."""
 
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +22,7 @@ _GOES_ON: JsonValue = {"cause": "disk_full"}
 
 @pytest.fixture(scope="module")
 def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
-    """Its state is on a small disk of its own."""
+    """A service with its state on a small disk."""
     service = ServiceProcess(tmp_path_factory.mktemp("full"), catalog)
     with tiny_disk(service.state, "80m"):
         service.start()
@@ -33,7 +33,7 @@ def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generato
 
 @pytest.fixture
 def filler(service: ServiceProcess) -> Generator[Path]:
-    """What a test fills the disk with."""
+    """The file with which a test fills the disk."""
     filler = service.state / "filler"
     yield filler
     filler.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
-"""Sessions of a group through a real service that is killed: what was rented is given back, once.
+"""Sessions of a group at a real service that is killed: rented servers are stopped, once.
 
-All use one service, with a provider for each test; what was there before a test is not looked at.
+All tests use one service, and a provider each. Rows and alerts of earlier tests are not looked at.
 """
 
 import json
@@ -41,25 +41,25 @@ _NOTHING: JsonValue = {"nodes": []}
 
 @pytest.fixture
 def node_s() -> float:
-    """What a node of a workflow takes."""
+    """The duration of a node of a workflow."""
     return 0.05
 
 
 @pytest.fixture(scope="module")
 def port() -> int:
-    """Where the provider is, for the service."""
+    """The port of the provider."""
     return free_port()
 
 
 @pytest.fixture
 def runcomfy(port: int, node_s: float) -> Generator[RunComfyServer]:
-    """Each test has a provider that has rented nothing yet."""
+    """A provider for each test, without servers."""
     with RunComfyServer(port, start_s=_LAUNCH_S, node_s=node_s) as server:
         yield server
 
 
 class Shared(ServiceProcess):
-    """`before`: the ids of sessions, and the alerts, that were there when the test began."""
+    """`before`: the ids of sessions, and the alerts, from before the test."""
 
     before: tuple[frozenset[str], int] = (frozenset(), 0)
 
@@ -77,7 +77,7 @@ def shared(catalog: Path, port: int, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.fixture
 def service(shared: Shared, runcomfy: RunComfyServer) -> Shared:
-    """It runs when a test begins, however the one before has ended."""
+    """Runs at the begin of each test, whatever the test before did."""
     del runcomfy
     if not shared.is_running:
         shared.end()
@@ -92,7 +92,7 @@ def _opened(service: ServiceProcess, key: str) -> SessionView:
 
 
 def _opened_meanwhile(service: ServiceProcess, key: str) -> None:
-    """By a caller whose service dies."""
+    """Open a session in a thread, and ignore that its connection breaks when the service dies."""
 
     def ask() -> None:
         try:
@@ -114,7 +114,7 @@ def _call(service: ServiceProcess, tool_id: str, call_id: str, **params: JsonVal
 
 
 def _called_meanwhile(service: ServiceProcess, tool_id: str, call_id: str, **params: JsonValue) -> None:
-    """By a caller whose service dies."""
+    """Make a call in a thread, and ignore that its connection breaks when the service dies."""
 
     def ask() -> None:
         with suppress(httpx.HTTPError):
@@ -124,7 +124,7 @@ def _called_meanwhile(service: ServiceProcess, tool_id: str, call_id: str, **par
 
 
 def _run_meanwhile(service: ServiceProcess, view: SessionView) -> None:
-    """By a caller whose service dies."""
+    """Make a run in a thread, and ignore that its connection breaks when the service dies."""
     nodes: JsonValue = [
         {"id": 1, "type": "LoadImage", "inputs": {"image": "dot.png"}},
         {"id": 2, "type": "SaveImage", "inputs": {"images": ["1", 0]}},
@@ -139,7 +139,7 @@ def _run_meanwhile(service: ServiceProcess, view: SessionView) -> None:
 
 
 def _rented_by_others(runcomfy: RunComfyServer) -> JsonValue:
-    """A server of the same account."""
+    """A server of the same account that the service did not launch."""
     account = runcomfy.account
     order = {"workflow_version_id": account.versions[0], "server_type": "medium", "estimated_duration": 600}
     headers = {"Authorization": f"Bearer {account.key}"}
@@ -151,7 +151,7 @@ def _rented_by_others(runcomfy: RunComfyServer) -> JsonValue:
 
 
 def _told_of(service: Shared) -> list[JsonValue]:
-    """What the provider runs that operators were told of in this test."""
+    """The servers that alerts of this test name."""
     return [alert["item"] for alert in _alerts(service)[service.before[1] :] if "item" in alert]
 
 
@@ -161,7 +161,7 @@ def _alerts(service: ServiceProcess) -> list[dict[str, JsonValue]]:
 
 
 def _session(service: Shared) -> SessionView:
-    """The one that the test has opened, by whatever way."""
+    """The session that the test has opened."""
     (view,) = [view for view in _listed(service) if view.session_id not in service.before[0]]
     return view
 

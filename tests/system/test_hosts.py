@@ -40,7 +40,7 @@ class House:
     tools = ("once", "again", "crowded")
 
     def mend(self, effects: Path) -> None:
-        """However a test has left it. Several calls at once of a tool that is up nowhere would start it on both hosts."""
+        """Restore the cluster after a test. Concurrent calls of a tool that is up nowhere would start it on both hosts."""
         for host, member in self.hosts.items():
             if not member.is_running:
                 member.start()
@@ -134,18 +134,18 @@ def test_when_a_host_is_killed_under_load_every_call_ends_once_and_its_tools_com
 
 
 def _noted(cluster: Cluster, host: str) -> bool:
-    """Whether the host has read that it drains, and everybody else that it does."""
+    """Whether the host, and all others, know that it drains."""
     seen = cluster.hosts()[host]
     return seen.draining_since is not None and seen.seen_at > seen.draining_since + _EVERYBODY_KNOWS
 
 
 def _is_known(host: Host) -> bool:
-    """Whether it is alive, and everybody else has read that it is."""
+    """Whether the host is alive, and all others know it."""
     return host.is_alive and host.seen_at > host.started_at + _EVERYBODY_KNOWS
 
 
 def _called_until(cluster: Cluster, is_over: threading.Event, effects: Path) -> list[tuple[float, ToolResult]]:
-    """Calls of each kind, one after the other: when each was asked for, and its result."""
+    """Calls of each kind, one after the other: the start time and the result of each."""
     asked = list[tuple[float, ToolResult]]()
     kinds: tuple[tuple[str, dict[str, JsonValue]], ...] = (
         ("calculator", {"expression": "1 + 1"}),

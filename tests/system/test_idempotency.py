@@ -1,4 +1,4 @@
-"""The same key is the same call: at the same time, after the end, and after Temporal has forgotten it."""
+"""Requests with the same key are one call: concurrently, after the end, and after Temporal has forgotten it."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -44,7 +44,7 @@ def test_a_key_twice_at_once_and_after_the_end_is_one_effect_and_one_result(serv
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """A call that only its record remembers, and how it was answered."""
+    """A call that only its record remembers, and its answer."""
 
     tool_id: str
     params: dict[str, JsonValue]
@@ -54,7 +54,7 @@ class Forgotten:
 
 @pytest.fixture(scope="module")
 def forgotten(service: ServiceProcess, catalog: Path) -> dict[str, Forgotten]:
-    """By tool, and some more with a word before it. Deleted at once: Temporal may take half a minute for it."""
+    """Forgotten calls by tool, and some more with a prefix. They are deleted together, because Temporal may take half a minute."""
     calls: dict[str, Forgotten] = {}
     for name in ("once", "again", "other once", "other again", "spoiled once"):
         params: dict[str, JsonValue] = {"effects": str(own_effects(catalog))}
@@ -65,7 +65,7 @@ def forgotten(service: ServiceProcess, catalog: Path) -> dict[str, Forgotten]:
 
 
 async def _forget(address: str, call_ids: list[str]) -> None:
-    """Have Temporal delete the calls' workflows, as it does when the retention is over."""
+    """Have Temporal delete the workflows of the calls, as at the end of the retention."""
     client = await Client.connect(address)
     for call_id in call_ids:
         if not await _is_known(client, call_id):

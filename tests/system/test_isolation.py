@@ -1,4 +1,4 @@
-"""What issue 4 is to show, over HTTP at a running service: containers, packages of strangers, tool files that change, the proxy's word."""
+"""Isolation over HTTP at a running service: containers, packages, changed tool files, answers of the proxy."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -49,7 +49,9 @@ def service(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[S
 
 
 def first_result(service: ServiceProcess, tool_id: str, params: dict[str, JsonValue]) -> ToolResult:
-    """Of a call before which much may have to be fetched and built: longer than a connection should wait."""
+    """The result of a call that first downloads and builds much: it is asynchronous, because that takes longer than a connection should
+    wait.
+    """
     result = service.ended_task(service.begin(tool_id, params), _FIRST_CALL_S).result
     assert result is not None
     assert result.status == "success", result.error
@@ -62,7 +64,7 @@ def audited(service: ServiceProcess, tool_id: str) -> tuple[AuditEntry, ...]:
 
 
 def call_line(service: ServiceProcess, result: ToolResult) -> AuditEntry:
-    """The one line on this call."""
+    """The only audit line of this call."""
     (line,) = [entry for entry in audited(service, result.tool_id) if entry.call_id == result.call_id]
     return line
 
@@ -90,7 +92,7 @@ def test_a_tool_built_from_a_dockerfile_answers_is_audited_and_leaves_nothing(da
 
 
 def on_the_engine(service: ServiceProcess) -> tuple[list[str], list[str]]:
-    """Names of containers and images that are there for its state directory."""
+    """Names of the containers and images of its state directory."""
     wanted = {"label": f"{STATE}={Owner.state_of(service.state)}"}
     engine = Engine()
     try:

@@ -1,4 +1,4 @@
-"""What `kill -9` leaves: no process, no second effect, and a result for every call that was accepted."""
+"""After `kill -9` no process is left, no effect happens twice, and each accepted call has a result."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ _ANNOUNCED: dict[str, JsonValue] = {"tool_id": "calculator", "params": {"express
 
 @dataclass(frozen=True, slots=True)
 class Aftermath:
-    """What was there before, what the kill left, and how the calls ended after a restart."""
+    """The processes before, those after the kill, and the ends of the calls after a restart."""
 
     effects: Path
     daemon: int
@@ -117,7 +117,7 @@ def _batch(effects: Path, go_on: Path) -> dict[str, JsonValue]:
 
 
 def _calls(effects: Path, go_on: Path) -> dict[str, tuple[str, dict[str, JsonValue]]]:
-    """Ten calls of all kinds; those that have an effect leave their name. The last ones are hardly begun when the kill comes."""
+    """Ten calls of all kinds; those with an effect leave their name. The last ones have just begun at the kill."""
     acting: dict[str, JsonValue] = {"effects": str(effects), "until": str(go_on)}
     return {
         "once": ("once", {**acting, "line": "once"}),
@@ -134,7 +134,7 @@ def _calls(effects: Path, go_on: Path) -> dict[str, tuple[str, dict[str, JsonVal
 
 
 def _what_stays(before: dict[int, str]) -> dict[int, str]:
-    """Those that still live a while later."""
+    """Processes that still live a while later."""
 
     def living() -> dict[int, str]:
         return {pid: command for pid, command in before.items() if is_alive(pid)}

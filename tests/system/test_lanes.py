@@ -1,4 +1,4 @@
-"""Calls in a lane, over the real service: kept, moved, cancelled, and never made twice, whatever is killed."""
+"""Calls in a lane at the real service are recorded, moved and cancelled, and never made twice, whatever is killed."""
 
 import threading
 from collections.abc import Callable, Generator
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 
 @pytest.fixture(scope="module")
 def service(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
-    """With the acting tools up: what has to be started first takes no lane."""
+    """A service whose acting tools are up, because a tool that must be started does not use the lane."""
     service = ServiceProcess(tmp_path_factory.mktemp("lanes"), catalog, LANES="all")
     service.start()
     for tool in ("once", "again"):
@@ -37,7 +37,7 @@ def _acting(effects: Path, go_on: Path, line: str) -> dict[str, JsonValue]:
 
 
 def _beside(call: Callable[[], object]) -> threading.Thread:
-    """Callers whose service dies are told nothing."""
+    """Make a call in a thread, and ignore that its connection breaks when the service dies."""
 
     def made() -> None:
         try:

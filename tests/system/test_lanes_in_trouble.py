@@ -1,6 +1,6 @@
-"""Lanes while the service, Temporal or the database stands still, the lane is ended from outside, or a tool harms its process.
+"""Lanes while the service, Temporal or the database is frozen, the lane is ended from outside, or a tool harms its process.
 
-Whatever it was, each call that was accepted has one result, what acts was asked to once at most, and new calls take the lane again.
+In each case an accepted call has one result, a tool with side effects is asked at most once, and new calls use the lane again.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ def test_calls_of_a_frozen_service_end_once_wherever_they_were(lane: TroubledLan
 def test_calls_of_a_service_that_is_frozen_in_a_batch_are_made_once_though_the_batch_comes_again(
     lane: TroubledLane, seconds: float
 ) -> None:
-    """Temporal waits a second for the lane, and a batch ten for its calls."""
+    """Temporal waits one second for the lane, and ten for a batch."""
     frozen = threading.Event()
     with ExitStack() as trouble, lane.once_a_tool_is_asked(lambda: trouble.enter_context(lane.frozen()), frozen):
         with lane.temporal.halted():
@@ -103,7 +103,7 @@ async def _closed(_temporal: Client, lane: Handle) -> None:
 
 
 async def _reset(temporal: Client, lane: Handle) -> None:
-    """To its beginning: Temporal has it take all batches of this run again."""
+    """Reset the lane to its beginning: Temporal delivers all batches of this run again."""
     run = (await lane.describe()).run_id
     ended = [event.event_id async for event in lane.fetch_history_events() if event.HasField("workflow_task_completed_event_attributes")]
     await temporal.workflow_service.reset_workflow_execution(
@@ -219,7 +219,7 @@ def test_calls_of_a_batch_in_which_one_blocks_the_process_end_once(lane: Trouble
 @pytest.mark.promise("accepted-means-ended", "never-twice")
 @pytest.mark.long
 def test_a_call_that_kills_the_service_ends_and_its_neighbours_end_right(lane: TroubledLane) -> None:
-    """Made again it kills the service again, and its neighbours are made again beside it."""
+    """A second attempt kills the service again, together with the second attempts of its neighbours."""
     held = lane.ask_both(held=True)
     lane.wait_until_made(held)
     with lane.temporal.halted():
@@ -295,7 +295,7 @@ def test_a_lane_goes_on_in_new_runs_at_a_server_that_takes_few_updates(lane: Tro
 
 
 def test_updates_of_others_that_fill_a_lane_lose_no_call_of_its_own(lane: TroubledLane) -> None:
-    """A server refuses more than ten that are under way."""
+    """A server refuses more than ten concurrent updates."""
 
     async def fill(trouble: ExitStack) -> Counter[str]:
         handle = (await lane.client()).get_workflow_handle(name)

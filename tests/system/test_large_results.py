@@ -1,4 +1,4 @@
-"""Results that do not fit into a result: fetched by plain HTTP, the same however often they are asked for, bounded."""
+"""Results too large for a message: fetched over plain HTTP, always the same, and bounded."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A service that is a copy is seen as one that was started by itself."""
+"""A service that began as a copy looks like one that was started directly."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Tools as processes: started once, started anew, let go of; and callers that leave."""
+"""Tools as processes: started once, restarted, stopped when unused; and callers that disconnect."""
 
 import os
 import signal
@@ -19,12 +19,12 @@ from toolagent.contracts.tasks import TaskState
 
 
 def _home(service: ServiceProcess, tool_id: str) -> Path:
-    """The tool knows it by another name."""
+    """The home folder of the tool, as the host sees it."""
     return service.state / "tools" / tool_id / "home"
 
 
 def _starts(service: ServiceProcess, tool_id: str) -> int:
-    """How often a tool has been started so far."""
+    """The number of starts of a tool so far."""
     return len((_home(service, tool_id) / "starts").read_text("ascii").split())
 
 

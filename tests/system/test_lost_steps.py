@@ -1,4 +1,4 @@
-"""A call in whose admission the service was killed twice is not admitted a third time."""
+"""A call is not admitted a third time if the service was killed in its admission twice."""
 
 import sqlite3
 from contextlib import closing
@@ -20,7 +20,9 @@ SLOW: dict[str, JsonValue] = {"mode": "ok", "texts": ["a" * 14 for _ in range(15
 
 
 def _kill_in_admission(service: ServiceProcess, call_id: str, lost: int) -> None:
-    """After `kill -9` the workflow's task is taken up again ten seconds later; until then the trace is that of the one that was killed."""
+    """Kill the service during an admission. The workflow task is retried ten seconds later; until then the trace is that of the killed
+    process.
+    """
     step, trace = f"admit {call_id}", service.state / "steps-under-way"
 
     def is_under_way() -> bool:

@@ -1,4 +1,4 @@
-"""A service looks after its tools: by a schedule on Temporal, with short intervals."""
+"""A service maintains its tools by a schedule on Temporal, here with short intervals."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ async def schedule_of(service: ServiceProcess) -> ScheduleDescription:
 
 
 async def latest_run(service: ServiceProcess) -> JsonValue:
-    """What the `Maintain` that ended last came to."""
+    """The result of the `Maintain` workflow that ended last."""
     client = await Client.connect(service.temporal_address)
     query = f"WorkflowType = '{names.MAINTAIN}' AND ExecutionStatus = 'Completed'"
     async for found in client.list_workflows(query, limit=1):

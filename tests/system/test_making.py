@@ -1,4 +1,4 @@
-"""Descriptions that a scripted model makes tools of, over HTTP at a running service: done once whatever happens, or nothing is left."""
+"""Tools made of descriptions by a scripted model, over HTTP at a running service: each once, or not at all."""
 
 import random
 from collections.abc import Generator
@@ -36,7 +36,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def made(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceProcess, ModelServer]]:
-    """One service for all tasks that a model works on, and its model; each test has tools of its own."""
+    """One service for all tasks with a model, and that model; each test has its own tools."""
     tools = ("killed", "cancelled_1", "cancelled_2", "cancelled_3")
     conversations = (*(conversation("word_counter", tool) for tool in tools), conversation("looked_up", "looked_up"))
     scenario = Scenario(seconds=_TURN_S, conversations=conversations)

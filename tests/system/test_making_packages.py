@@ -1,4 +1,4 @@
-"""A whole build whose model asks for fifty packages that it must not get."""
+"""A whole build whose model asks for fifty forbidden packages."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(300)
 
 
 def _asking_for_all() -> Scenario:
-    """The scenario, with one use for each of the bad packages."""
+    """The scenario, with one use for each bad package."""
     scenario = load_scenario(SCENARIOS / "word_parts.yaml")
     turns = list(scenario.turns)
     for place, names in enumerate((INVENTED, (*NEAR, *YOUNG)), 1):

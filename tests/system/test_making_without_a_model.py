@@ -1,4 +1,4 @@
-"""What a service without a model makes of repositories, what it tells of it, and when it makes nothing at all."""
+"""Tools that a service without a model makes of repositories, its reports, and requests for which it makes nothing."""
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
@@ -84,7 +84,7 @@ def deployed(service: ServiceProcess, source: Path) -> MakingTask:
 
 
 def doubling(tool_id: str, *examples: tuple[int, int]) -> Mapping[str, JsonValue]:
-    """By another name, and with what is expected of these numbers."""
+    """The same tool by another name, with expected outputs for these numbers."""
     expected: list[JsonValue] = [{"input": {"number": number}, "expected_output": {"total": total}} for number, total in examples]
     return {"type": "build_tool", "tool_name": tool_id, "description": "Double a number, not slow.", "examples": expected}
 
@@ -109,7 +109,7 @@ def test_its_evidence_has_the_commit_the_lock_and_no_model(service: ServiceProce
 
 
 def test_what_was_left_out_is_told(service: ServiceProcess, deployed: MakingTask) -> None:
-    """In the reason, in the log and with each version."""
+    """It is named in the reason, in the log and with each version."""
     assert deployed.evidence is not None
     (left_out,) = deployed.evidence.left_out
     assert left_out.startswith("GET /picture: ")
@@ -130,7 +130,7 @@ def test_what_a_tool_does_already_is_not_made_again(service: ServiceProcess, dep
 
 @pytest.mark.long
 def test_tools_that_fail_or_hang_answer_nothing(service: ServiceProcess, deployed: MakingTask) -> None:
-    """`numbers_double` is wrong, `numbers_slow` takes too long: so it would have to be made, and there is no model."""
+    """`numbers_double` is wrong and `numbers_slow` takes too long, so a tool would have to be made, and there is no model."""
     assert deployed.status is TaskState.COMPLETED
     task = ended(service, asked(service, doubling("as_it_is", (7, 7), (1_000, 1_000))))
     assert task.status is TaskState.FAILED

@@ -1,4 +1,4 @@
-"""Ten thousand calls at once, and more batches than a run of a workflow may take: at a Temporal with its own limits."""
+"""Ten thousand concurrent calls, and more batches than one run of a workflow takes, at a Temporal server with default limits."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ _OF_A_SHELL = 1_024
 
 @pytest.fixture(scope="module")
 def lane(tmp_path_factory: pytest.TempPathFactory) -> Generator[TroubledLane]:
-    """Of a service that has what a shell allows, and allows itself more. We need as many sockets."""
+    """The lane of a service with the default limits of a shell, which raises its own. The test needs as many sockets."""
     before, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most < _SOCKETS:
         lacking(f"a process may open {most} files, and needs {_SOCKETS}")
@@ -95,7 +95,7 @@ class _Answer:
 
 
 async def _asked(lane: TroubledLane, number: int) -> _Answer:
-    """Over a connection of its own; a client that keeps ten thousand in a pool takes minutes to look through them."""
+    """A call over its own connection; a client with a pool of ten thousand takes minutes."""
     url = httpx.URL(lane.service.api_url)
     body = json.dumps({"tool_id": "echo", "params": {"message": number}})
     head = f"POST /run_tool HTTP/1.1\r\nHost: {url.host}\r\nIdempotency-Key: {_key(number)}\r\nContent-Type: application/json\r\n"
@@ -115,7 +115,7 @@ async def _all_at_once(lane: TroubledLane) -> list[_Answer]:
 
 
 async def _one_after_the_other(lane: TroubledLane) -> list[_Answer]:
-    """By a few callers."""
+    """Calls by a few callers, one after the other."""
     places = asyncio.Semaphore(_AGAIN_AT_ONCE)
 
     async def asked(number: int) -> _Answer:

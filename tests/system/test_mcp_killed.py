@@ -1,4 +1,4 @@
-"""What a `kill -9` of the service interrupts: calls of MCP clients, found again and made once, and a login at an MCP server."""
+"""What a `kill -9` of the service interrupts: calls of MCP clients, which are found again and made once, and a login at an MCP server."""
 
 import json
 from collections.abc import Generator
@@ -24,7 +24,7 @@ _SESSION_CLIENT = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"n
 
 @dataclass
 class Aftermath:
-    """The rest of a stream that broke off, a task, how often each call acted, and what a browser and a tool said after a login."""
+    """The rest of an interrupted stream, a task, the effects of each call, and the answers after a login."""
 
     rest: list[dict[str, Any]]
     task: dict[str, Any]
@@ -97,7 +97,7 @@ def _result(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _interrupted(service: ServiceProcess, own: dict[str, str], arguments: dict[str, Any]) -> str:
-    """The id of the first event of a call that goes on; its connection is closed."""
+    """The id of the first event of a call that goes on after its connection is closed."""
     body = {"jsonrpc": "2.0", "id": "long", "method": "tools/call", "params": {"name": "once", "arguments": arguments}}
     with service.http.stream("POST", "/mcp", content=json.dumps(body), headers={**JSON_RPC, **own}) as answer:
         return next(line.removeprefix("id: ") for line in answer.iter_lines() if line.startswith("id: "))

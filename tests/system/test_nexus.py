@@ -1,4 +1,4 @@
-"""Agents on another namespace: calls by Nexus, their cancelling, and `kill -9` in the middle."""
+"""Agents on another namespace: calls by Nexus, cancellations, and `kill -9` meanwhile."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ FAR = "far"
 
 @pytest.fixture(scope="module")
 def near(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
-    """Its Temporal server is found at the same port after a restart."""
+    """A service whose Temporal server keeps its port after a restart."""
     service = ServiceProcess(tmp_path_factory.mktemp("near"), catalog, TEMPORAL_PORT=str(free_port()))
     service.start()
     yield service
@@ -48,7 +48,7 @@ def near(catalog: Path, tmp_path_factory: pytest.TempPathFactory) -> Generator[S
 
 @asynccontextmanager
 async def far_agent(near: ServiceProcess) -> AsyncGenerator[Client]:
-    """A client with a worker, on a namespace of its own."""
+    """A client with a worker on its own namespace."""
     client = await Client.connect(near.temporal_address, namespace=f"{FAR}-{uuid4().hex[:8]}", plugins=[ToolAgentPlugin()])
     kept = Duration(seconds=int(timedelta(days=1).total_seconds()))
     request = RegisterNamespaceRequest(namespace=client.namespace, workflow_execution_retention_period=kept)

@@ -86,5 +86,5 @@ def test_what_postgres_cannot_write_is_refused_or_kept_out_of_it(
 
 
 def _status(service: ServiceProcess, body: dict[str, JsonValue]) -> int:
-    """Of a call that is sent in ASCII: a lone surrogate can be written in JSON, but not in UTF-8."""
+    """The status of a call sent in ASCII: JSON can express a lone surrogate, UTF-8 cannot."""
     return service.http.post("/run_tool", content=json.dumps(body), headers={"Content-Type": "application/json"}).status_code

@@ -1,4 +1,4 @@
-"""What a provider lists late: a machine that nobody knew of is stopped after a restart, and that of somebody else is left alone."""
+"""A machine that a provider lists late is stopped after a restart; a machine of others is not."""
 
 import json
 import threading
@@ -23,7 +23,7 @@ _ROLES = ("launch", "stop", "list")
 
 
 class Provider(ThreadingHTTPServer):
-    """Rents machines. The answer of the first launch is lost, and its machine is `hidden` from the list until somebody says otherwise."""
+    """Rents machines. The answer to the first launch is lost, and its machine is `hidden` in the list until a test shows it."""
 
     daemon_threads = True
 
@@ -38,7 +38,7 @@ class Provider(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def asked(self, path: str, call_id: str, params: dict[str, JsonValue]) -> JsonValue:
-        """None: there is no answer."""
+        """None: no answer."""
         if path == "/launch":
             machine = f"machine-{len(self.running)}"
             self.running[machine] = call_id

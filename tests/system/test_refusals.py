@@ -1,4 +1,4 @@
-"""What keeps the service from starting is said in one line that names the setting; nothing is left running."""
+"""Errors that keep the service from starting are one line that names the setting, and leave no process."""
 
 import socket
 from collections.abc import Callable, Generator, Mapping
@@ -22,7 +22,7 @@ Said = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def taken() -> Generator[int]:
-    """A port that somebody listens on."""
+    """A port in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]
 
@@ -41,7 +41,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def ended(service: ServiceProcess, taken: int, nowhere: str, file: Path, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Refused]:
-    """All that this file is about, by name: each start is a process, and loading the program once for all saves a minute of processor."""
+    """All refused starts, by name. They run together, because loading the program once for all saves a minute of processor time."""
     folder = tmp_path_factory.mktemp("refused")
     # Not told by the names of the files: those are said too.
     policies = {named: folder / f"{number}.yaml" for number, named in enumerate(_POLICIES)}
@@ -74,7 +74,7 @@ def _beside(folder: Path, missing: str) -> dict[str, str]:
 
 @pytest.fixture
 def said(ended: Mapping[str, Refused]) -> Said:
-    """What one says when it cannot run."""
+    """The output of a start that is refused."""
 
     def of(name: str, code: int = 1) -> str:
         end = ended[name]

@@ -1,4 +1,4 @@
-"""A tool whose calls fail is repaired without a person; an input that ends its process does not take it down."""
+"""A tool whose calls fail is repaired without a person; an input that ends its process is quarantined."""
 
 import json
 from collections.abc import Generator

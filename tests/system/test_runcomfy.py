@@ -1,4 +1,4 @@
-"""The tools for RunComfy through a real service, against the stand-in: a picture goes out to a rented server and comes back."""
+"""The RunComfy tools at a real service with a test server: a picture is uploaded to a rented server, and the result fetched."""
 
 import io
 from collections import Counter
@@ -42,7 +42,7 @@ def service(catalog: Path, runcomfy: RunComfyServer, tmp_path_factory: pytest.Te
 
 
 def _counts(runcomfy: RunComfyServer) -> Counter[str]:
-    """Of servers, since the provider began."""
+    """How many servers were launched and stopped since the provider began."""
     return Counter({name: int(str(runcomfy.ledger()[name])) for name in ("launched", "stopped")})
 
 

@@ -1,4 +1,4 @@
-"""The operator's word on the sandbox, as a running service keeps it."""
+"""A running service enforces the operator's sandbox policy."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Script tools through HTTP, as a user would call them."""
+"""Script tools over HTTP."""
 
 import json
 import os

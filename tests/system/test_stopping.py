@@ -1,4 +1,4 @@
-"""Ctrl-C: an orderly end, and calls that end within the grace or go on after the next start."""
+"""After Ctrl-C, calls end within the grace or go on after the next start."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""The embedded Temporal server dies in the middle of a call: nobody has to know."""
+"""The embedded Temporal server is killed during a call, and callers do not notice."""
 
 import os
 import signal

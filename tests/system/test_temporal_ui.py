@@ -1,4 +1,4 @@
-"""The calls of the running service, as a person sees them in Temporal's web page."""
+"""Calls of the running service on Temporal's web page."""
 
 import shutil
 from collections.abc import Generator
@@ -14,7 +14,7 @@ _SHOWN_MS = 60_000
 
 @pytest.fixture(scope="module")
 def browser() -> Generator[Browser]:
-    """Where the machine checks, it has to be there."""
+    """A browser; required where CI runs."""
     found = shutil.which("chromium")
     if found is None:
         lacking("chromium is not installed (Debian: apt-get install --no-install-recommends chromium)")
@@ -26,7 +26,7 @@ def browser() -> Generator[Browser]:
 
 @pytest.fixture(scope="module")
 def page(browser: Browser) -> Generator[Page]:
-    """One for all: what the page is made of takes seconds to be read."""
+    """One page for all tests, because loading it takes seconds."""
     with browser.new_page(viewport={"width": 1400, "height": 900}) as page:
         yield page
 

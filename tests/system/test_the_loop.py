@@ -1,4 +1,7 @@
-"""Requests at their limits, and beyond them. How long the loop stands still meanwhile, `tests.attacks` judges."""
+"""Requests at and beyond their limits.
+
+`tests.attacks` measures how long the event loop is blocked meanwhile.
+"""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Two versions of a real tool with different code, side by side in the running service; its catalog is edited while it runs."""
+"""Two versions of a tool with different code run side by side, and its catalog is edited meanwhile."""
 
 import json
 import shutil
@@ -20,7 +20,7 @@ _PLAIN = '"pid": os.getpid()'
 
 
 class Edited:
-    """A data folder with one tool, `speaker`, whose answers name the code that gave them, and a service on it."""
+    """A data folder with one tool, `speaker`, whose answers name their code, and a service on it."""
 
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder / "data", stack
@@ -35,7 +35,6 @@ class Edited:
         self._service_folder = folder / "service"
 
     def service(self, **settings: str) -> ServiceProcess:
-        """Started, and gone with the test."""
         service = ServiceProcess(self._service_folder, self._folder, **settings)
         self._stack.callback(service.wait_until_nothing_is_left)
         self._stack.callback(service.end)
@@ -58,7 +57,7 @@ class Edited:
         return answer.status_code, ToolResult.model_validate_json(answer.content)
 
     def code(self, service: ServiceProcess, version: str | None = None) -> str:
-        """Which code answers."""
+        """The code that answers."""
         status, result = self.call(service, version)
         assert status == httpx.codes.OK, result
         assert isinstance(result.result, dict)
@@ -80,7 +79,7 @@ def _decide(service: ServiceProcess, version: str, what: str) -> httpx.Response:
 
 
 def _add_second_version(edited: Edited, service: ServiceProcess) -> None:
-    """As an operator does: first the version, so that the first one keeps its code, then the code."""
+    """Edit as operators do: first the version, so that the first one keeps its code; then the code."""
     edited.write_version("2.0.0")
     wait_until(lambda: _versions(service).active_version == "2.0.0", "the watcher has imported 2.0.0")
     edited.write_code("two")
@@ -112,7 +111,7 @@ def test_two_versions_run_their_own_code_and_what_was_decided_about_them_survive
 
 
 def _decide_about_versions(edited: Edited, service: ServiceProcess) -> None:
-    """What is decided is said to callers."""
+    """Change the status of versions; errors of calls name the version."""
     assert _decide(service, "2.0.0", "deactivate").is_success
     for wanted in (None, "2.0.0"):
         status, result = edited.call(service, wanted)

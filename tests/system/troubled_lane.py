@@ -1,4 +1,4 @@
-"""A service whose calls take its lane, the far tools that they ask, and trouble: the service, Temporal or the database stand still."""
+"""A service whose calls use its lane, and ways to freeze the service, Temporal or the database."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ _TOOL_S = 300
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One that was sent. What it asks of a far tool is known there by its `line`, which is its key as well if it has one."""
+    """A sent call. The far tool knows it by its `line`, which is its key as well if it has one."""
 
     tool: str
     params: dict[str, JsonValue]
@@ -53,7 +53,7 @@ class Call:
 
 
 class TroubledLane:
-    """`many` tools of each kind are asked one after the other: one that was slow takes no lane any more."""
+    """`many` tools of each kind are asked in turn, because a tool that was slow does not use the lane any more."""
 
     def __init__(self, service: ServiceProcess, far: FarServer, temporal: TemporalServer, many: int) -> None:
         self.service, self.far, self.temporal = service, far, temporal
@@ -70,20 +70,20 @@ class TroubledLane:
         return Call(tool, params, line, has_key, self._threads.submit(self._sent, tool, params, line if has_key else None))
 
     def ask_far(self, kind: str, *, held: bool = False, has_key: bool = True) -> Call:
-        """`kind`: it `acts`, or only `asks`. One that is `held` is answered when it is released."""
+        """Send a call to a tool that `acts` or only `asks` (`kind`). A `held` call is answered when it is released."""
         line = f"line {next(self._lines)}"
         return self.ask(f"far_{kind}_{next(self._fresh[kind])}", {"line": line, "held": held}, line, has_key=has_key)
 
     def ask_both(self, *, held: bool = False, has_key: bool = True) -> tuple[Call, Call]:
-        """One that acts, and one that does not."""
+        """Send a call with side effects and one without."""
         return self.ask_far("acts", held=held, has_key=has_key), self.ask_far("asks", held=held, has_key=has_key)
 
     def wait_until_made(self, calls: Sequence[Call]) -> None:
-        """Their tools are asked."""
+        """Wait until the tools of the calls are asked."""
         wait_until(lambda: all(self.far.begun[call.line] for call in calls), "the tools are asked")
 
     def wait_until_claimed(self, calls: Sequence[Call]) -> None:
-        """They were accepted."""
+        """Wait until the calls are accepted."""
         wait_until(lambda: {call.call_id for call in calls} <= self.claims(), "the calls are claimed")
 
     def release(self, calls: Sequence[Call]) -> None:
@@ -94,7 +94,7 @@ class TroubledLane:
             return {call_id for (call_id,) in database.execute("SELECT call_id FROM claims")}
 
     def lane(self) -> Lane:
-        """The one of this service."""
+        """The lane of this service."""
         answer = self.service.http.get("/lanes")
         (lane,) = LaneListing.model_validate_json(answer.content).lanes
         return lane
@@ -103,7 +103,7 @@ class TroubledLane:
         return await connect(self.temporal.address, "default", sandbox=False, patience_s=10)
 
     def runs(self, workflow_id: str) -> set[str]:
-        """Of a workflow, as far as Temporal lists them by now."""
+        """The runs of a workflow that Temporal lists by now."""
 
         async def listed() -> set[str]:
             temporal = await self.client()
@@ -113,7 +113,7 @@ class TroubledLane:
 
     @contextmanager
     def once_a_tool_is_asked(self, trouble: Callable[[], object], came: threading.Event | None = None) -> Generator[None]:
-        """Bring it then, while the first batch of the block is under way."""
+        """Call `trouble` at the first request to a far tool in the block, during its first batch."""
         came, first = came or threading.Event(), threading.Lock()
 
         def look() -> None:
@@ -129,7 +129,7 @@ class TroubledLane:
 
     @contextmanager
     def frozen(self) -> Generator[None]:
-        """No thread of the service runs."""
+        """Freezes all threads of the service."""
         os.kill(self.service.pid, signal.SIGSTOP)
         try:
             yield
@@ -138,7 +138,7 @@ class TroubledLane:
 
     @contextmanager
     def locked(self) -> Generator[None]:
-        """Somebody else is writing to the database, and does not end."""
+        """Another connection writes to the database, and does not end."""
         with closing(sqlite3.connect(self._file, isolation_level=None, timeout=20)) as database:
             database.execute("BEGIN EXCLUSIVE")
             try:
@@ -147,11 +147,11 @@ class TroubledLane:
                 database.execute("ROLLBACK")
 
     def ended_once(self, calls: Sequence[Call]) -> list[ToolResult]:
-        """Their results: what each caller was told is what anybody is told later, and what acts was asked to once at most."""
+        """The results. Requires that each is what its caller was told and is told later, and that side effects happened at most once."""
         return [self._ended_once(call) for call in calls]
 
     def require_that_it_goes_on(self) -> None:
-        """New calls take the lane, and nothing is left of old ones."""
+        """Requires that new calls use the lane, and that nothing is left of old ones."""
         wait_until(lambda: self._takes_the_lane(), "calls take the lane")
         wait_until(lambda: not self.claims(), "nothing is claimed any more")
 
@@ -190,9 +190,9 @@ class TroubledLane:
 
 @contextmanager
 def troubled_lane(folder: Path, most_updates: int | None = None) -> Generator[TroubledLane]:
-    """At a Temporal that is somebody else's: limits and delays are its own, not ours.
+    """At an external Temporal server, which has its own limits and delays.
 
-    `most_updates` are taken of one run of a workflow; a server that is told nothing takes 2,000.
+    `most_updates` are taken of one run of a workflow; the server's default is 2,000.
     """
     temporal = TemporalServer(folder, {"history.maxTotalUpdates": most_updates} if most_updates is not None else {})
     temporal.start()
@@ -213,5 +213,5 @@ def troubled_lane(folder: Path, most_updates: int | None = None) -> Generator[Tr
 
 
 def is_refused(result: ToolResult) -> bool:
-    """It was not made, and is not going to be."""
+    """Whether the call was not made, and will not be."""
     return result.error is not None and isinstance(result.error.details, dict) and result.error.details.get("sent") is False

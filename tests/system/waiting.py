@@ -1,4 +1,4 @@
-"""Waiting for something to come true, with a bound."""
+"""Waiting, with a time limit, until something is true."""
 
 import time
 from collections.abc import Callable
@@ -13,9 +13,9 @@ FoundT = TypeVar("FoundT")
 
 
 def wait_until(look: Callable[[], FoundT | None], what: str, bound_s: float = 60.0, look_s: float | None = None) -> FoundT:
-    """What `look` finds, once that is something true. Raises AssertionError after `bound_s` seconds, naming `what` was awaited.
+    """The first true value of `look`. Raises AssertionError, naming `what`, after `bound_s` seconds.
 
-    A look is the service's work too, or that of reading all processes: it comes ever more seldom, or each `look_s`.
+    Looking costs processor time, so the pauses grow; with `look_s` they do not.
     """
     began = time.monotonic()
     while not (found := look()):

@@ -1,4 +1,4 @@
-"""What the real client understands of an answer, whole and streamed."""
+"""How the real client reads an answer, complete and streamed."""
 
 import time
 from collections.abc import Awaitable, Callable

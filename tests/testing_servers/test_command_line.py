@@ -1,4 +1,4 @@
-"""The servers alone, as processes of their own."""
+"""The test servers as processes of their own."""
 
 import json
 import signal

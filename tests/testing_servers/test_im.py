@@ -1,4 +1,7 @@
-"""The stand-in of an IM server: what it keeps, routes and refuses; its faults are met by the client in `tests/im`."""
+"""The IM test server: what it keeps, routes and refuses.
+
+Its faults are tested with the client in `tests/im`.
+"""
 
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""A stand-in index, as uv and others see it."""
+"""The test package index, as uv and other clients see it."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Without a given usage, what is cached follows from the marks in the request, as with the API."""
+"""Without a given usage, cached tokens follow from the marks in the request, as with the API."""
 
 from anthropic.types import MessageParam, TextBlockParam, Usage
 

@@ -1,4 +1,4 @@
-"""What is recorded of a session is given again when it is played."""
+"""A recorded session plays the same answers."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -42,7 +42,7 @@ async def recorder_of(script: Scenario, file: Path, *, keep_pace: bool = False) 
 
 
 async def session(url: str, container: str, streamed: bool, opening: str = "build it") -> list[Message]:
-    """Plays all three turns; the tools of the first make a container of that name."""
+    """Plays all three turns; the tools of the first create a container of that name."""
     asked: list[MessageParam] = [user(opening)]
     answers: list[Message] = []
     async with client_of(url) as client:
@@ -60,7 +60,7 @@ async def session(url: str, container: str, streamed: bool, opening: str = "buil
 
 
 def essence(message: Message) -> object:
-    """All but what names this one answer."""
+    """Everything but the ids of this answer."""
     blocks = [block.model_dump(exclude={"id"}, exclude_none=True) for block in message.content]
     return blocks, message.stop_reason, message.stop_sequence, message.model, message.usage
 

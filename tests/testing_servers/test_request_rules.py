@@ -1,4 +1,4 @@
-"""What the API would refuse, so does the scripted model: an agent that loses its place is found out."""
+"""The scripted model refuses the requests that the API refuses, so that an agent that loses its place is noticed."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The stand-in of RunComfy: both of its APIs as clients meet them, its ledger, and its faults."""
+"""The RunComfy test server: both of its APIs as clients see them, its ledger, and its faults."""
 
 from collections.abc import Iterator
 
@@ -150,6 +150,6 @@ def test_every_fault_is_described() -> None:
 
 
 def url_of(cloud: httpx.Client) -> str:
-    """Of a ComfyUI that is ready."""
+    """The URL of a ComfyUI that is ready."""
     server = launched(cloud)["server_id"]
     return cloud.get(f"/servers/{server}").json()["main_service_url"]

@@ -1,4 +1,4 @@
-"""A scenario file that is wrong says where and what to do."""
+"""The error of a faulty scenario file names the place and the remedy."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which turn a request is given, what it takes from the conversation, and what is counted."""
+"""Which turn answers a request, what it takes from the conversation, and what is counted."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from toolagent.testing.servers.model_server import ModelServer, UnexpectedReques
 
 
 async def turn_after(server: ModelServer, content: str, is_error: bool = False, system: str = "", *more: str) -> Message:
-    """The second turn: the first used one tool, of which this came."""
+    """The second turn, after a use with this outcome."""
     first = await ask(server, user("hi"))
     result = user(outcome(uses(first.content)[0], content, is_error), *more)
     async with client_of(server.url) as client:

@@ -1,4 +1,4 @@
-"""The shipped catalog is without fault, and each shipped tool passes the tests it brings, in the environment of its own lock."""
+"""The shipped catalog has no faults, and each shipped tool passes its own tests, in the environment of its lock."""
 
 import asyncio
 import subprocess
@@ -17,7 +17,7 @@ PROJECTS = sorted(path.name for path in (DATA / "tools" / "local").iterdir())
 
 
 class NoVault:
-    """There are no keys in what we ship."""
+    """The shipped catalog holds no keys."""
 
     def keep(self, name: str, value: str) -> None:
         del value

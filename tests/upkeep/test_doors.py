@@ -1,4 +1,4 @@
-"""Keeping a front door: its lease, and calls that doors which are gone had accepted."""
+"""The upkeep of a front door: its lease, and the accepted calls of lost doors."""
 
 import asyncio
 from collections.abc import Generator
@@ -137,7 +137,7 @@ async def test_calls_that_temporal_does_not_take_keep_no_other_from_being_adopte
 
 
 class Clock:
-    """Of this process, and of the database as far as the door `other` goes: it was heard of when the test began."""
+    """The clock of this process, and that of the database for the door `other`, which was last heard of at the begin of the test."""
 
     def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
         self._database, self._now = database, 1_000.0
@@ -174,7 +174,7 @@ async def test_a_process_judges_nobody_for_the_time_in_which_it_saw_nothing(data
 
 
 async def test_doors_are_judged_after_the_wait_for_a_connection(database: Database, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In that wait no door could beat: the database was away, or this process was not run."""
+    """In that wait no door could renew its lease: the database was away, or this process was stopped."""
     await DoorTable(database, 60.0).beat("other", None, LaneFigures())
     await clock.go_on(100)
     doors, used = DoorTable(database, 60.0), database._used  # pyright: ignore[reportPrivateUsage] - a connection is waited for in it
@@ -269,7 +269,7 @@ async def test_a_door_whose_lane_could_not_be_closed_leaves_its_row_for_who_ends
 @pytest.mark.promise("accepted-means-ended", "never-twice")
 @pytest.mark.parametrize("hours", [-1, 1])
 async def test_when_the_clock_of_the_database_jumps_calls_of_a_living_door_have_one_owner(database: Database, hours: int) -> None:
-    """Forward it looks dead until it beats again: what is taken over meanwhile it can neither send nor settle."""
+    """Ahead of time, the door looks dead until it renews its lease: it can neither send nor settle calls that are taken over meanwhile."""
     doors, claims, calls = DoorTable(database, 60.0), ClaimTable(database), CallTable(database)
     living, own = Round("living", None, doors, claims), Round("own", None, DoorTable(database, 60.0), claims)
     await living.keeper.open()
@@ -295,7 +295,7 @@ async def test_when_the_clock_of_the_database_jumps_calls_of_a_living_door_have_
 
 
 async def _let_the_clock_jump(database: Database, by: timedelta) -> None:
-    """What was written before is so much older."""
+    """Make everything that was written before this much older."""
     async with database.write() as connection:
         for door, seen_at in (await connection.execute(select(doors_of.c.door, doors_of.c.seen_at))).all():
             jumped = timestamp(datetime.fromisoformat(seen_at) - by)

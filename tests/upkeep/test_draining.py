@@ -1,4 +1,4 @@
-"""A host that drains: what it stops, what it keeps, and what is said of it."""
+"""A draining host: what it stops, what it keeps, and its report."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ _PEN = ToolManifest(tool_id="pen", name="Pen")
 
 
 class _Tools:
-    """Those that are up, by `up`; each that is stopped is there no more."""
+    """The running tools are in `up`; a stopped one leaves it."""
 
     def __init__(self, *up: str) -> None:
         self.up = [*up]
@@ -42,7 +42,7 @@ class _Tools:
 
 
 class _House:
-    """The host `a`, and what is on it."""
+    """The host `a`, and what runs on it."""
 
     def __init__(self, database: Database) -> None:
         self.sessions_in = database
@@ -64,7 +64,7 @@ class _House:
         self.intake.heed(await self.hosts.beat(self.claims["a"], work))
 
     async def session(self, number: int, source: LocalSource | RemoteSource) -> SessionView:
-        """That lives on `a`, of a group with tools `launch` and `stop` of this kind."""
+        """A session on `a`, of a group with tools `launch` and `stop` of this kind."""
         await _register(self.registry, source, "launch", "stop")
         steps = tuple(GroupStep.model_validate({"tool_id": name, "role": name}) for name in ("launch", "stop"))
         group = ToolGroup(group_id="servers", name="Servers", lifecycle=True, steps=steps)

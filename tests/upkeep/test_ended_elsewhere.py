@@ -1,4 +1,4 @@
-"""Calls that a door has in hand and somebody else has ended."""
+"""Calls of a door that another process has ended."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which versions of which tools an image on the engine is of: what none of them says any more is swept."""
+"""Which versions an image on the engine belongs to: images of none are swept."""
 
 from engine.store.database import Database
 from engine.upkeep.removal.containers import ImageSources

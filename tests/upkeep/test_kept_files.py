@@ -1,4 +1,4 @@
-"""What is swept by the hour."""
+"""The hourly sweep of files."""
 
 import asyncio
 from datetime import timedelta

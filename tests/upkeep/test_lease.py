@@ -1,4 +1,4 @@
-"""Who is a host, by the clock of the database, on either kind of it."""
+"""The leases of hosts, by the clock of the database, on both kinds of it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable

@@ -1,4 +1,4 @@
-"""A loop that stands still is seen, and what made it do so."""
+"""A blocked event loop is noticed, with its cause."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from engine.upkeep.hosts.loop_watch import LoopWatch
 
 
 def stands_still(looks: list[str]) -> None:
-    """Until the watch has looked: on a busy machine its thread may come late."""
+    """Block until the watch has looked: on a busy machine its thread may be late."""
     began = time.monotonic()
     while (took := time.monotonic() - began) < 0.6 or (not looks and took < 60):
         time.sleep(0.1)

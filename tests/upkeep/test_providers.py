@@ -1,4 +1,4 @@
-"""What providers run, compared with sessions: what nobody has is stopped, what is of others is told of."""
+"""A provider's list, compared with sessions: servers of no session are stopped, those of others are reported."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ _UNAUTHORIZED, _UNPAID, _BUSY, _BROKEN = (
 
 @dataclass
 class Provider:
-    """Says what it runs, as `answer` has it. `lives` are the workflows of sessions that somebody had begin."""
+    """A provider whose list is `answer`. `lives` are the workflows of sessions that were begun."""
 
     answer: JsonValue | ToolError = None
     asked: list[ToolCall] = field(default_factory=list[ToolCall])
@@ -83,7 +83,7 @@ class Stage:
     events: EventTable
 
     async def compared(self, answer: JsonValue | ToolError) -> Sequence[Event]:
-        """What operators have been told after two rounds."""
+        """The alerts after two rounds."""
         self.provider.answer = answer
         for _ in range(2):
             await self.sweep.run()
@@ -213,7 +213,7 @@ async def test_a_launch_of_unknown_end_is_asked_for_where_the_provider_cannot_li
 
 
 def _numbered(group: ToolGroup) -> ToolGroup:
-    """As `group`, at a provider whose list does not say who launched what."""
+    """Like `group`, at a provider whose list does not say which call launched a server."""
     probe = VerifyProbe(tool_id="launch", asks="launched_by", lists="list", items="$.servers", launch_id="$.server_id")
     return group.model_copy(update={"verify": probe})
 
@@ -259,7 +259,7 @@ async def test_what_a_list_without_calls_shows_of_nobody_is_told_once_and_left_a
 async def test_what_is_listed_while_a_session_launches_is_told_of_when_it_turns_out_to_be_of_others(
     stage: Stage, database: Database
 ) -> None:
-    """However many sessions have begun meanwhile: what was there before them is not theirs."""
+    """However many sessions have begun meanwhile: a server that existed before them is not theirs."""
     launching = _session(0, state=SessionState.LAUNCHING)
     await _listed(stage, database, launching)
     listed: JsonValue = {"servers": [{"server_id": "server-0"}, {"server_id": "of-others"}]}
@@ -281,7 +281,7 @@ async def test_a_session_of_another_group_at_the_same_provider_is_no_stranger(st
 
 @pytest.mark.parametrize("jump", [timedelta(days=-2), timedelta(days=2)])
 async def test_a_clock_that_jumps_takes_nothing_from_a_session_that_lives(stage: Stage, database: Database, jump: timedelta) -> None:
-    """The session began, and another ended, by a clock that was set anew since."""
+    """The clock was set after the session began, and after another one ended."""
     began, ended = datetime.now(UTC) - jump, datetime.now(UTC) + abs(jump)
     over = _session(1, state=SessionState.STOPPED, opened_at=began, ended_at=ended, launched={"server_id": "server-1"})
     await _listed(stage, database, _session(0, opened_at=began, launched={"server_id": "server-0"}), over)

@@ -1,4 +1,4 @@
-"""Tools whose calls fail are sent to repair, by hosts that may die at any moment."""
+"""Tools whose calls fail are repaired, by hosts that may die at any moment."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ FIRST = repair_task_id("t", "1.0.0", 1)
 
 
 class Workflows:
-    """Of Temporal: started once under an id, whoever asks."""
+    """Starts workflows once for each id, whoever asks."""
 
     def __init__(self, *failures: Exception) -> None:
         self.started: dict[str, MakeRequest] = {}
@@ -93,7 +93,7 @@ class Production:
         return RepairsFromProduction(tables, self.workflows, RepairPolicy(rules or RepairRules(3), **policy))  # pyright: ignore[reportArgumentType]
 
     async def end(self, times: int, version: str = "1.0.0", why: str = "exited with code 3") -> None:
-        """Its process comes up and ends by itself."""
+        """Its process starts and ends by itself."""
         entry = await self.registry.entry("t", version)
         assert entry is not None
         board = RouteBoard(RouteTable(self.database), "here", EventTable(self.database).warn)
@@ -291,7 +291,7 @@ async def test_a_quarantined_input_opens_a_repair_that_leaves_the_tool_in_use(pr
 
 @pytest.mark.parametrize("is_set_back", [False, True])
 async def test_a_tool_that_flaps_is_repaired_as_often_as_it_may_and_then_told_of(production: Production, is_set_back: bool) -> None:
-    """Also while the clock is set back again and again: then all that was written is of the future."""
+    """Also if the clock is set back again and again, so that all earlier times are in the future."""
     await production.register()
     rules, started = RepairRules(2, pause_s=0.001, per_day=2), set[str]()
     for _ in range(6):

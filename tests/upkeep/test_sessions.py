@@ -1,4 +1,4 @@
-"""Sessions whose workflow has ended: what was launched is stopped, and what has ended is left as it is."""
+"""Sessions without a workflow: launched servers are stopped, and ended sessions stay as they are."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ async def _nothing() -> object: ...
 
 @dataclass
 class Workflows:
-    """`running` are under way, and `listed` as such. `meanwhile` happens before that is said, `refused` cannot be begun."""
+    """`running` are running, and `listed` as such. `meanwhile` is called before a single one is answered; `refused` cannot be started."""
 
     meanwhile: Callable[[], Awaitable[object]] = _nothing
     refused: str = ""
@@ -107,7 +107,7 @@ async def test_a_session_that_cannot_be_begun_keeps_no_other_from_its_stop(datab
 
 
 async def test_what_is_listed_as_under_way_is_seldom_asked_for(database: Database) -> None:
-    """In one round of four the list is not trusted: it may be wrong."""
+    """In one round of four the list is not trusted, because it may be wrong."""
     table = await _opened(database, "session-12345678", "session-of-others")
     workflows = Workflows(listed=(("servers", "session-of-others"),))
     sweep = SessionSweep(table, workflows, EventTable(database))
@@ -155,7 +155,7 @@ async def test_a_session_without_a_row_is_asked_to_write_it(database: Database) 
 
 
 async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an_operator_is_told(database: Database) -> None:
-    """A newer version of us has written it."""
+    """A newer version of the service has written it."""
     table = await _opened(database, "session-12345678", "session-of-others")
     await not_to_be_read(database, "session-12345678")
     workflows, events = Workflows(), EventTable(database)
@@ -211,7 +211,7 @@ async def test_the_versions_that_are_active_are_those_of_a_session(database: Dat
 
 
 async def test_a_session_that_has_launched_is_opened_as_it_is(database: Database) -> None:
-    """Its workflow was reset, and knows nothing of that. One whose first step is only made again begins."""
+    """Its workflow was reset, and does not know that. One whose first step is only repeated begins."""
     sessions = await _opened(database, "session-00000001")
     accounts = SessionAccounts(GroupTable(database), sessions, EventTable(database), ToolTable(database))
     step = OpenStep(request=OpenSession(session_id="session-00000001", group=group_of()), view=_view("session-00000001"))

@@ -1,4 +1,4 @@
-"""Tasks whose workflow is gone end, and what ended or moved away leaves the host: on a real Temporal server."""
+"""Tasks without a workflow end, and tasks that ended or moved leave the host: on a real Temporal server."""
 
 import asyncio
 import errno
@@ -57,7 +57,7 @@ class Place:
         return TaskSweep(WorkflowEnds(self.client), self.tasks, self.evidence, self.benches, self.environments, "here")
 
     async def begun(self, *, given: JsonValue = "a task", with_workflow: bool = True) -> str:
-        """A task that is at work, and nobody is there to go on with it. What is `given` to its workflow is what it needs, or nothing."""
+        """A task in progress that no process continues. `given` is the input of its workflow, or nothing."""
         task_id = f"create_{uuid.uuid4().hex[:8]}"
         if with_workflow:
             given = MakeRequest(task_id=task_id, spec=SPEC).model_dump(mode="json") if given else None
@@ -68,13 +68,13 @@ class Place:
         return task_id
 
     async def state(self, task_id: str) -> tuple[TaskState, bool]:
-        """How it is, and whether something of it is here."""
+        """Its state, and whether something of it is here."""
         task = await self.tasks.get(task_id)
         assert task is not None
         return task.status, (self.folder / task_id).exists()
 
     def environment_for(self, task_id: str) -> Path:
-        """Made for it, and used by nobody yet."""
+        """An environment made for it, and not used yet."""
         root = self.folder.parents[1] / "environments" / (task_id[-8:] * 4)
         root.mkdir(parents=True)
         reserve(root, task_id)
@@ -115,7 +115,7 @@ async def test_a_task_whose_workflow_was_terminated_ends_and_gives_its_slot_back
 
 
 async def test_what_it_had_registered_when_it_was_terminated_is_named(place: Place) -> None:
-    """Only what is still the active version: somebody may have taken the rest out of use, or gone on from it."""
+    """Only versions that are still active: others may have been deactivated or replaced."""
     task_id = await place.begun()
     made = [ToolEntry(manifest=ToolManifest(tool_id=tool_id, name=tool_id)) for tool_id in ("counter", "off", "newer", "gone")]
     assert await place.tools.put_made([(entry, Evidence(task_id=task_id, at=now())) for entry in made]) is None

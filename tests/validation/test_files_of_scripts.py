@@ -1,4 +1,4 @@
-"""The files that a script names: which a pattern means, and why a pattern is refused."""
+"""The files that a script names: the matches of a pattern, and the reasons for refusing one."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which schemas no tool may have, because checking a small value against them may take for ever."""
+"""Which schemas are refused, because checking a small value may never end."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What checking a value may take, however dear its schema is."""
+"""The limits of a check, however expensive its schema is."""
 
 import asyncio
 import subprocess

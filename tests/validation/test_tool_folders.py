@@ -1,4 +1,4 @@
-"""Files in folders of tools that are none."""
+"""Invalid files in folders of tools."""
 
 from collections.abc import Generator
 from pathlib import Path, PosixPath
@@ -15,7 +15,7 @@ def test_of_very_many_forms_in_yaml_some_are_read(tmp_path: Path) -> None:
 
 
 class Vanishing(PosixPath):
-    """A folder that goes before it is read."""
+    """A folder that is removed before it is read."""
 
     def glob(self, pattern: str) -> Generator["Vanishing"]:
         yield self / pattern.replace("*", "x")

@@ -1,4 +1,4 @@
-"""A tool that is asked for in words of any language has a name that calls can use."""
+"""A request in any language leads to a name that calls can use."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Addresses that are printed, and those of databases that cannot be used."""
+"""Printed addresses, and those of unusable databases."""
 
 import socket
 from pathlib import Path

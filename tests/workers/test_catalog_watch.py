@@ -1,4 +1,4 @@
-"""What ends the watching of the catalog is said, and does not end it for good."""
+"""An error that ends the watch of the catalog is logged, and the watch begins again."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m workers`: usage, help, and settings that cannot be used."""
+"""`python -m workers`: usage, help, and unusable settings."""
 
 import gc
 import importlib

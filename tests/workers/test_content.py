@@ -1,4 +1,4 @@
-"""Where the settings say that files are kept."""
+"""The content store of the settings."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the demo says of the model before it spends money on it."""
+"""The demo names the model, and what it may cost, before it spends money."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""The embedded Temporal: what is left when it dies, and that it comes again."""
+"""The embedded Temporal server: what is left when it dies, and its restart."""
 
 import asyncio
 import shutil
@@ -24,7 +24,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def dying_server(tmp_path: Path) -> TemporalSettings:
-    """A server that says something and ends."""
+    """A server that prints something and exits."""
     program = tmp_path / "temporal"
     program.write_text("#!/bin/sh\necho it broke\nexit 3\n", encoding="utf-8")
     program.chmod(0o755)

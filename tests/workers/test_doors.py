@@ -1,4 +1,4 @@
-"""Front doors alone: their command line and what they refuse."""
+"""Front doors without a host: their command line, and their refusals."""
 
 import asyncio
 import errno

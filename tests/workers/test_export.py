@@ -1,4 +1,4 @@
-"""`python -m workers export`, beside a running service; what it wrote is read again, and what it cannot write is named."""
+"""`python -m workers export` beside a running service: its files are imported again, and what it cannot write is named."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def service(tmp_path: Path) -> Generator[ServiceProcess]:
 
 
 def _importer(database: Database, data: Path, folder: Path) -> CatalogImport:
-    """As another service's, with files of tools too."""
+    """An importer of another service, with tool files."""
     archives = ProjectArchives(files_of(database, folder))
     files = ToolFilesImport(database, archives, "another", ToolFolders((data / "tools",), ROOT / "data" / "scripts"))
     return CatalogImport(database, archives, SecretSource({}, folder / "secrets"), "another", files)
@@ -60,7 +60,7 @@ def _program(cwd: Path, *arguments: str, **variables: str) -> subprocess.Complet
 
 
 def _export(state: Path, *arguments: str) -> int:
-    """As `python -m workers export` does it. Raises CannotRun."""
+    """Export as `python -m workers export` does. Raises CannotRun."""
     command = export_command(arguments)
     assert command is not None
     return asyncio.run(_run(command(Settings(state=StateSettings(state_dir=state)))))

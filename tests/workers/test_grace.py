@@ -1,4 +1,4 @@
-"""One clock for all that a process has in hand when it stops."""
+"""One clock for all work of a stopping process."""
 
 import asyncio
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""Who the host of a state directory is, and what several of them share."""
+"""The host of a state directory, and what several hosts share."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The IM client of a process: off without a server, the secret that is shown, one process at a time."""
+"""The IM client of a process: off without a server, its secret, one process at a time."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the service says of an error is of a bounded length, and holds no values of variables."""
+"""Logged errors have a limited length, and hold no values of variables."""
 
 import json
 import subprocess

@@ -70,7 +70,7 @@ async def test_a_schedule_that_was_deleted_is_created_again(client: Client) -> N
 
 
 async def test_a_run_that_is_not_over_keeps_later_ones_from_starting(client: Client) -> None:
-    """Nobody serves the workflows here."""
+    """No worker serves the workflows here."""
     await MaintainSchedule(client, 1.0).upsert()
 
     async def described() -> ScheduleDescription:
@@ -90,7 +90,7 @@ async def test_a_run_that_is_not_over_keeps_later_ones_from_starting(client: Cli
 
 
 async def test_triggers_start_one_run_at_a_time(client: Client) -> None:
-    """Nobody serves the workflows here."""
+    """No worker serves the workflows here."""
     await MaintainSchedule(client, SELDOM).upsert()
     schedule, handle = KnowHubSchedule(client, SELDOM), client.get_schedule_handle(names.KNOWHUB_SCHEDULE)
     await schedule.upsert()

@@ -1,4 +1,4 @@
-"""The key of what MCP clients carry for the service."""
+"""The key of the state that MCP clients keep for the service."""
 
 from pathlib import Path
 

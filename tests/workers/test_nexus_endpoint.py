@@ -1,4 +1,4 @@
-"""The Nexus endpoint: made on a server of ours, looked for on that of others, never changed."""
+"""The Nexus endpoint: created on a server of ours, only looked up on others, never changed."""
 
 from uuid import uuid4
 

@@ -1,4 +1,4 @@
-"""A process of ours may open as many files as it is let."""
+"""A process of ours raises its limit of open files to the hard limit."""
 
 import subprocess
 import sys

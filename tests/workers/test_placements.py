@@ -1,4 +1,4 @@
-"""Which host takes a tool that lives on one."""
+"""Which host takes a call of a tool that runs on one host."""
 
 import itertools
 from collections.abc import Collection

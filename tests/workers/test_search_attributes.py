@@ -1,4 +1,4 @@
-"""Search attributes are registered at start; only the one that we can do without may be missing."""
+"""Search attributes are registered at the start; only the optional one may be missing."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ NEEDED = tuple(key.name for key in names.SEARCH_ATTRIBUTES if key is not names.O
 
 @dataclass
 class Server:
-    """A Temporal server whose operator lets nobody add attributes."""
+    """A Temporal server that refuses new attributes."""
 
     known: tuple[str, ...]
     asked: list[set[str]] = field(default_factory=list[set[str]])

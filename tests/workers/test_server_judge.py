@@ -1,4 +1,4 @@
-"""Where MCP servers, and what they name for their logins, may be."""
+"""Which addresses MCP servers, and the servers of their logins, may have."""
 
 from ipaddress import ip_address
 

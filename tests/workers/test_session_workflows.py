@@ -1,4 +1,7 @@
-"""Which sessions Temporal lists as under way. Nobody serves their workflows here."""
+"""Which sessions Temporal lists as running, on a real server.
+
+No worker serves their workflows here.
+"""
 
 import asyncio
 import uuid

@@ -1,4 +1,4 @@
-"""Settings, state directory, ports and secrets: what is wrong is said plainly, before anything runs."""
+"""Settings, state directory, ports and secrets: errors are plain, and come before anything runs."""
 
 import ast
 import resource
@@ -52,7 +52,7 @@ def test_the_defaults_for_keeping_tools_are_those_of_the_specification() -> None
 
 
 def _read(node: ast.AST, whole: frozenset[str] = frozenset()) -> Iterator[str]:
-    """The attributes that a source reads; not those of names in `whole`, which are Settings: their attributes are parts."""
+    """The attributes that a source reads, without those of names in `whole`, which are Settings: their attributes are parts."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         given = {argument.arg: ast.unparse(argument.annotation or node) for argument in (*node.args.args, *node.args.kwonlyargs)}
         whole = (whole - given.keys()) | {name for name, annotation in given.items() if annotation == Settings.__name__}
@@ -228,7 +228,7 @@ def test_a_secret_that_cannot_be_written_leaves_no_copy_of_the_others(tmp_path: 
 
 @contextmanager
 def _files_of_at_most(size: int) -> Generator[None]:
-    """As on a full disk: writing more is an error."""
+    """Writing more fails, as on a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

@@ -1,4 +1,4 @@
-"""Slots of a worker, on a real Temporal server: none is asked for while the intake is closed."""
+"""Slots of a worker, on a real Temporal server: it polls for none while the intake is closed."""
 
 import asyncio
 from datetime import timedelta
@@ -16,7 +16,7 @@ _SLOTS = 2
 
 @workflow.defn
 class _Many:
-    """Asks for so many at once, on a queue; who took each."""
+    """Runs this many activities concurrently on a queue. Returns the worker of each."""
 
     @workflow.run
     async def run(self, queue: str, number: int) -> list[str]:
@@ -25,7 +25,7 @@ class _Many:
 
 
 class _Taking:
-    """By one of the workers; how many it had at once."""
+    """The activity of one worker; `most` is the largest number at a time."""
 
     def __init__(self, name: str) -> None:
         self.name, self.at_once, self.most = name, 0, 0

@@ -1,4 +1,4 @@
-"""`python -m workers verify`: what is damaged is named with what to do; what is whole is counted."""
+"""`python -m workers verify` names damage with the remedy, and counts what is intact."""
 
 import shutil
 from collections.abc import AsyncIterator
@@ -29,7 +29,7 @@ async def pieces(content: bytes) -> AsyncIterator[bytes]:
 
 @pytest.fixture
 def settings(tmp_path: Path, empty_database: Path) -> Settings:
-    """Of a service that has one file and one tool."""
+    """The settings of a service with one file and one tool."""
     state = tmp_path / "state"
     state.mkdir()
     shutil.copyfile(empty_database, state / "tool-agent.db")

@@ -52,12 +52,12 @@ async def play_agent(
 
 
 async def registered(stage: Stage) -> AnyHandle:
-    """Two uses and one of what is not there, then a candidate."""
+    """Two uses and one of an unknown function, then a candidate."""
     return await play_agent(stage, MakingSteps(turns={1: turn(WRITE, UNKNOWN, WRITE.model_copy(update={"id": "use-again"}))}))
 
 
 async def goes_on(stage: Stage) -> AnyHandle:
-    """With what an earlier run, or round, remembered."""
+    """With the state of an earlier run, or of an earlier round."""
     now = datetime.now(UTC).timestamp()
     state = LoopState(started_s=now, turns=3, position=6, tokens=100, pending=(WRITE,), round=2, remarks=("It did not pass.",))
     return await play_agent(stage, MakingSteps(), state=state)
@@ -76,12 +76,12 @@ async def the_model_refuses(stage: Stage) -> AnyHandle:
 
 
 async def a_use_breaks(stage: Stage) -> AnyHandle:
-    """It is our failure, not the model's: the run fails."""
+    """The failure is the service's, not the model's: the run fails."""
     return await play_agent(stage, MakingSteps(turns={1: turn(READ)}), ends_well=False)
 
 
 async def host_lost(stage: Stage) -> AnyHandle:
-    """Nobody takes its steps any more, and what it wrote is there alone: the run fails."""
+    """No worker takes its steps any more, and its files are on that host only: the run fails."""
     task_id = f"task-{stage.queue}"
     async with stage.workers(MakingSteps().all):
         request = AgentRequest(conversation_id=task_id, prompt="coding")
@@ -92,7 +92,7 @@ async def host_lost(stage: Stage) -> AnyHandle:
 
 
 async def told(stage: Stage) -> AnyHandle:
-    """Somebody says the same twice while the model thinks."""
+    """A person says the same twice while the model thinks."""
 
     async def twice(handle: AnyHandle, steps: MakingSteps) -> None:
         await asyncio.wait_for(steps.reached.wait(), REACHED_S)
@@ -105,7 +105,7 @@ async def told(stage: Stage) -> AnyHandle:
 
 
 async def told_and_cancelled_in_its_second_run(stage: Stage) -> AnyHandle:
-    """The first one has asked the model, and is too long by then."""
+    """The first run has asked the model, and is too long by then."""
 
     async def spoken_to(handle: AnyHandle, steps: MakingSteps) -> None:
         await asyncio.wait_for(steps.reached.wait(), REACHED_S)
@@ -128,7 +128,7 @@ async def cancelled_while_a_tool_works(stage: Stage) -> AnyHandle:
 PATHS: Mapping[str, Walk] = {
     "registered": Walk(registered, "registered register"),
     "goes-on": Walk(goes_on, "registered register"),
-    "gave-up": Walk(gave_up, "gave_up The model stopped without putting down a tool. It said: Done."),
+    "gave-up": Walk(gave_up, "gave_up The model stopped without"),
     "out-of-turns": Walk(out_of_turns, "turns All 1 turns are used. Give more with limits.turns."),
     "the-model-refuses": Walk(the_model_refuses, "model No model is set."),
     "a-use-breaks": Walk(a_use_breaks, "failed"),

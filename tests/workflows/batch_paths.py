@@ -1,4 +1,7 @@
-"""The paths of a batch. Its calls are children on the queue that everybody uses, where `steps` serve them by tool id."""
+"""The paths of a batch.
+
+Its calls are children on the shared queue, where `steps` serve them by tool id.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping
@@ -48,7 +51,7 @@ class ByToolId(Steps):
 
     @activity.defn(name=step_names.LOOK_AT_CALL)
     async def look_at_call(self, request: LookRequest) -> CallLook:
-        """A call that somebody else makes, and that ends between the first look and the second."""
+        """A call of another caller, which ends between the first look and the second."""
         state = LookState.ENDED if request.call_id in self.looked else LookState.RUNNING
         self.looked.add(request.call_id)
         return CallLook(state=state, status="success" if state is LookState.ENDED else "")
@@ -56,7 +59,7 @@ class ByToolId(Steps):
 
 @asynccontextmanager
 async def children(client: Client) -> AsyncGenerator[None]:
-    """Whoever serves the calls of all batches, and delivers callbacks."""
+    """Serves the calls of all batches, and delivers callbacks."""
     steps = ByToolId()
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool, steps.look_at_call]
     deliveries = Deliveries()
@@ -97,7 +100,7 @@ async def malformed(stage: Stage) -> AnyHandle:
 
 
 async def made_elsewhere(stage: Stage) -> AnyHandle:
-    """One of its keys belongs to a call that somebody else has begun."""
+    """One of its keys belongs to a call that another caller has begun."""
     everybodys = Stage(stage.client, names.TASK_QUEUE)
     other = await everybodys.start(names.INVOKE_TOOL, SHARED, workflow_id=call_id_for_key(None, "shared"))
     await other.result()

@@ -38,7 +38,7 @@ ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
 
 @dataclass
 class Answering(Steps):
-    """`admit` answers instead of planning: what needs no step of its own, or may not be made."""
+    """`admit` answers instead of planning: for calls that need no further step, and refused ones."""
 
     error: ToolError | None = None
 
@@ -53,7 +53,7 @@ class Answering(Steps):
 
 @dataclass
 class Impatient(Steps):
-    """A call that waits for a slot for no more than a second."""
+    """A call that waits at most a second for a slot."""
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
@@ -62,7 +62,7 @@ class Impatient(Steps):
 
 @dataclass
 class AtDoor(Steps):
-    """A front door has the call, until it is joined there so often."""
+    """A front door has the call, until it was joined there this many times."""
 
     joins: int = 1
     joined: list[JoinRequest] = field(default_factory=list[JoinRequest])
@@ -95,7 +95,7 @@ async def play_held(stage: Stage, steps: AtDoor) -> AnyHandle:
 
 
 async def held(stage: Stage) -> AnyHandle:
-    """The call has moved out of the lane of its door, which goes on with it."""
+    """The call has left the lane of its door, which continues it."""
     return await play_held(stage, AtDoor(queue=stage.queue))
 
 
@@ -119,7 +119,7 @@ async def settled_by_its_attempt(stage: Stage) -> AnyHandle:
 
 
 async def from_elsewhere(stage: Stage) -> AnyHandle:
-    """As somebody else's workflow or the `temporal` program starts it."""
+    """As another project's workflow or the `temporal` program starts it."""
     call: JsonValue = {"tool_id": "echo", "params": {}, "caller": {"caller_id": "agent-7"}}
     return await play_call(stage, Steps(queue=f"{stage.queue}-calls"), f"{stage.queue}-calls", call=call)
 
@@ -129,7 +129,7 @@ async def fast(stage: Stage) -> AnyHandle:
 
 
 async def told(stage: Stage) -> AnyHandle:
-    """Somebody wants to be told of its end."""
+    """A callback announces its end."""
     return await play_call(stage, Answering(), call={"tool_id": "echo", "mode": "async", "callback_url": "https://example.com/told"})
 
 
@@ -217,7 +217,7 @@ async def cancelled_while_waiting(stage: Stage) -> AnyHandle:
 
 
 async def cancelled_while_admitting(stage: Stage) -> AnyHandle:
-    """The cancel comes while a fast call is being made: whoever waited is told its result, so that is how it ends."""
+    """The cancellation comes during a fast call: its waiter gets the result, so the call ends with that."""
     steps = Unhurried()
     async with stage.workers([steps.admit, steps.place, steps.settle, steps.call_tool]):
         handle = await stage.start(names.INVOKE_TOOL, ECHO, workflow_id=f"call-{stage.queue}")
@@ -229,7 +229,7 @@ async def cancelled_while_admitting(stage: Stage) -> AnyHandle:
 
 
 async def held_and_cancelled(stage: Stage) -> AnyHandle:
-    """The door gives the call away unmade when it is told that it is to end."""
+    """The door gives the call away without making it when it is told to cancel it."""
 
     @dataclass
     class GivenAway(AtDoor):
@@ -256,7 +256,7 @@ async def held_and_cancelled(stage: Stage) -> AnyHandle:
 
 
 async def held_by_a_door_that_is_gone(stage: Stage) -> AnyHandle:
-    """Nobody takes what its queue holds; then admission knows better."""
+    """No worker reads the queue of the door; then admission knows that the door is gone."""
 
     @dataclass
     class Gone(AtDoor):

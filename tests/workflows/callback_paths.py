@@ -1,4 +1,4 @@
-"""The paths of a delivery, and of calls and batches that ask for one."""
+"""The paths of a delivery, and of calls and batches with a callback."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ __all__ = ["PATHS", "Deliveries"]
 
 
 class Deliveries:
-    """Receivers by the tool that is told of: `taken` takes the first post, `slow` the second, `closed` none."""
+    """Receivers by the tool of the call: `taken` accepts the first post, `slow` the second, `closed` none."""
 
     @activity.defn(name=step_names.DELIVER_CALLBACK)
     async def deliver_callback(self, callback: Callback) -> CallbackEnd:

@@ -1,4 +1,4 @@
-"""A workflow that does something else than any of ours; replay must say so."""
+"""A workflow with other commands than ours, which replay must report."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,7 +11,7 @@ __all__ = ["Changed"]
 
 @workflow.defn(dynamic=True)
 class Changed:
-    """Stands for every workflow that is not registered by name."""
+    """Replaces every workflow that is not registered by name."""
 
     @workflow.run
     async def run(self, _inputs: Sequence[RawValue]) -> None:

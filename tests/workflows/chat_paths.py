@@ -1,4 +1,4 @@
-"""The paths of a conversation, before an archive and a model that do what the messages say."""
+"""The paths of a conversation, with an archive and a model that act as the messages say."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def _set() -> asyncio.Event:
 
 @dataclass
 class Archive:
-    """What was said by id of the message, and told of tasks. A message with `model` in it goes to the model."""
+    """Messages by id, and announcements of tasks. A message with `model` in it goes to the model."""
 
     silence_s: float = 300.0
     following: tuple[str, ...] = ()
@@ -115,7 +115,7 @@ class Archive:
 
 @activity.defn(name=step_names.ASK_MODEL)
 async def ask_model(ask: ModelAsk) -> ModelTurnNote:
-    """Submits a task first where it is asked for one; thinks for ever where it is told to wait."""
+    """First submits a task if the message asks for one; never answers if it says to wait."""
     if "waits" in ask.conversation_id:
         while True:
             activity.heartbeat()
@@ -127,7 +127,7 @@ async def ask_model(ask: ModelAsk) -> ModelTurnNote:
 
 @activity.defn(name=step_names.ANSWER_TURN)
 async def answer_turn(step: AnswerAsk) -> AnswerNote:
-    """Writes the answer down itself where it is told to."""
+    """Records the answer itself if the message says so."""
     said, note = step.ended.said, await ask_model(step.ask)
     reply = ChatReply(response="At once.", chat_id=said.chat_id, message_id=said.message_id)
     return AnswerNote(note=note, reply=reply if "at once" in step.ask.conversation_id else None)
@@ -146,7 +146,7 @@ async def await_task(watch: TaskWatch) -> TaskOutcome:
 
 
 def served(client: Client) -> Worker:
-    """The model and its functions, of all chats: of one queue a process has one worker."""
+    """The model and its functions of all chats, because a process has one worker for a queue."""
     steps = [ask_model, answer_turn, use_tool, await_task]
     return Worker(client, task_queue=names.CHATS_QUEUE, activities=steps, max_heartbeat_throttle_interval=BEAT)
 
@@ -160,7 +160,7 @@ def message(stage: Stage, text: str, message_id: str = "msg-1") -> ChatMessage:
 
 
 async def talked(stage: Stage, archive: Archive, *texts: str, life: ChatLife | None = None, tells: bool = False) -> AnyHandle:
-    """One message after the other, then it is closed; `tells`: once it has told the end of a task."""
+    """One message after the other, then the chat is closed; with `tells`, after it has announced the end of a task."""
     async with stage.workers(archive.steps):
         handle = await stage.start(names.SERVICE_AGENT, life or life_of(stage), workflow_id=names.chat_workflow(stage.queue))
         if texts:
@@ -176,7 +176,7 @@ async def talked(stage: Stage, archive: Archive, *texts: str, life: ChatLife | N
 
 
 async def said(handle: AnyHandle, what: ChatMessage) -> ChatReply:
-    """As the client does it: said again while the chat goes on in a new run."""
+    """Sends as the client does: again if the chat goes on in a new run."""
     async for attempt in AsyncRetrying(
         retry=retry_if_exception_type(WorkflowUpdateFailedError), stop=stop_after_delay(REACHED_S), wait=wait_fixed(0.1)
     ):

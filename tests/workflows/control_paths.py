@@ -20,7 +20,7 @@ BENIGN = ApplicationErrorCategory.BENIGN
 
 @activity.defn(name=step_names.CONTROL)
 async def obey(control: ToolControl) -> ToolRoute:
-    """A host that can stop tools and start none."""
+    """A host that can stop tools and cannot start any."""
     if control.action is ControlAction.START:
         raise ApplicationError("No environment.", type=ErrorType.DEPENDENCY_ERROR.value, non_retryable=True, category=BENIGN)
     return ToolRoute(tool_id=control.tool_id, state=RunState.STOPPED, host=control.host)

@@ -46,12 +46,12 @@ async def in_two_rounds(stage: Stage) -> AnyHandle:
 
 
 async def not_passed(stage: Stage) -> AnyHandle:
-    """By what was built, and there is no model that could do better."""
+    """The built tool fails, and there is no model to improve it."""
     return await play_create(stage, REPOSITORY, MakingSteps(inspected=AN_APP, faults=(NOT_PASSED,), turns={0: no_model()}))
 
 
 async def by_the_second_way(stage: Stage) -> AnyHandle:
-    """What was built of the first app does not pass; the second one does."""
+    """The tool of the first app fails; that of the second one passes."""
     return await play_create(stage, REPOSITORY, MakingSteps(inspected=TWO_APPS, faults=(NOT_PASSED, "")))
 
 
@@ -60,12 +60,12 @@ async def not_passed_in_any_round(stage: Stage) -> AnyHandle:
 
 
 async def answered(stage: Stage) -> AnyHandle:
-    """There is a tool that does it."""
+    """An existing tool fulfils the request."""
     return await play_create(stage, WORDS, MakingSteps(inspected=Inspected(answered_by="reckoner")))
 
 
 async def passed_by_another(stage: Stage) -> AnyHandle:
-    """Two tools that are there are tried with the example; the second one does what it says."""
+    """Two existing tools are tried with the example; the second one passes."""
     existing = (ExistingTool(tool_id="broken", version="1.0.0"), ExistingTool(tool_id="echo", version="1.0.0"))
     return await play_create(stage, WITH_AN_EXAMPLE, MakingSteps(inspected=Inspected(takers=existing)))
 
@@ -76,7 +76,7 @@ async def passed_by_no_other(stage: Stage) -> AnyHandle:
 
 
 async def moved(stage: Stage) -> AnyHandle:
-    """Its host dies before it begins; another one takes it."""
+    """Its host dies before it begins; another host takes it."""
     return await play_create(stage, {"type": "build_tool", "tool_name": MOVED, "description": "Move."}, MakingSteps())
 
 
@@ -101,7 +101,7 @@ async def the_model_refuses(stage: Stage) -> AnyHandle:
 
 
 async def told(stage: Stage) -> AnyHandle:
-    """Somebody says something while the agent is at work."""
+    """A person says something while the agent works."""
     return await play_create(stage, WORDS, MakingSteps(holds="ask"), guided)
 
 

@@ -1,4 +1,4 @@
-"""How a workflow ended, as its history has it."""
+"""The end of a workflow, by its history."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -17,14 +17,14 @@ _NAMES = ("error_type", "status", "state", "end")
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """A path, and what `end_of` of its history begins with."""
+    """A path, and the begin of the end of its history."""
 
     play: Play
     ends: str
 
 
 def end_of(history: WorkflowHistory) -> str:
-    """What its result says of the end, and why; of a batch what each call came to. Otherwise what Temporal calls it."""
+    """The end and its reason by the result; of a batch, the end of each call. Otherwise Temporal's name of the end."""
     last = history.events[-1]
     if last.event_type != EventType.EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED:
         return EventType.Name(last.event_type).rpartition("_")[2].lower()

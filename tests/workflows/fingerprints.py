@@ -1,4 +1,4 @@
-"""What a workflow asked of Temporal, in order: names and types, no times."""
+"""The commands of a workflow, in order: names and types, no times."""
 
 import difflib
 import json
@@ -27,7 +27,7 @@ def fingerprint(history: WorkflowHistory) -> tuple[str, ...]:
 
 
 def difference(committed: Fingerprints, found: Fingerprints) -> str:
-    """A diff that a person can read; empty when there is none."""
+    """A readable diff; empty if there is none."""
     before, after = _text(committed), _text(found)
     return "\n".join(difflib.unified_diff(before, after, "committed", "found", lineterm="", n=8))
 
@@ -41,7 +41,7 @@ def _lines(event: HistoryEvent) -> Sequence[str]:
 
 
 def _subject(event: HistoryEvent) -> str:
-    """What it was about, where the event says so."""
+    """The subject of the event, if it names one."""
     match event.event_type:
         case EventType.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED:
             return event.activity_task_scheduled_event_attributes.activity_type.name
@@ -58,7 +58,7 @@ def _subject(event: HistoryEvent) -> str:
 
 
 def _marked(marker: MarkerRecordedEventAttributes) -> str:
-    """A local activity by its type, a patch by its name."""
+    """The type of a local activity, or the name of a patch."""
     told: list[JsonValue] = [json.loads(one.data) for name in marker.details for one in marker.details[name].payloads if one.data]
     named = [one.get("activity_type") or one.get("id") for one in told if isinstance(one, dict)]
     return " ".join((marker.marker_name, *[one for one in named if isinstance(one, str)][:1]))

@@ -41,7 +41,7 @@ async def batches(stage: Stage) -> AnyHandle:
 
 
 async def nonsense(stage: Stage) -> AnyHandle:
-    """Of what is no batch, nothing stays."""
+    """An invalid batch leaves nothing in the history."""
     return await play_lane(stage, {"calls": "many"}, batch_of("quick"))
 
 

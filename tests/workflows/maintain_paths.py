@@ -1,4 +1,4 @@
-"""The paths of looking after what runs."""
+"""The paths of maintenance."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ BENIGN = ApplicationErrorCategory.BENIGN
 
 @dataclass
 class Hosts:
-    """Those that are alive; one whose name begins with `sick` fails."""
+    """Living hosts; those whose name begins with `sick` fail."""
 
     alive: Sequence[str]
 
@@ -43,7 +43,7 @@ async def maintain_service() -> ServiceRound:
 
 
 def served(client: Client, *others: Callable[..., object]) -> Worker:
-    """What is done once for all hosts: of one queue a process has one worker."""
+    """The steps that are made once for all hosts, because a process has one worker for a queue."""
     return Worker(client, task_queue=step_names.MAINTAIN_QUEUE, activities=[maintain_service, *others])
 
 

@@ -1,4 +1,4 @@
-"""How a task is played: on a host of its own, named by the task, whose steps are scripted."""
+"""Plays a task on a host of its own, named by the task, with scripted steps."""
 
 import asyncio
 import hashlib
@@ -45,13 +45,13 @@ async def after_event(handle: AnyHandle, kind: EventType.ValueType) -> None:
 
 
 async def cancelled(handle: AnyHandle, steps: MakingSteps) -> None:
-    """When the step that holds was reached."""
+    """Cancel when the step that waits is reached."""
     await asyncio.wait_for(steps.reached.wait(), PATIENCE_S)
     await handle.cancel()
 
 
 async def guided(handle: AnyHandle, steps: MakingSteps) -> None:
-    """Somebody says something while the step that holds goes on, and the workflow has taken it up before that ends."""
+    """Send guidance while the step waits; the workflow has received it before the step ends."""
     await asyncio.wait_for(steps.reached.wait(), PATIENCE_S)
     await say(handle)
     await after_event(handle, EventType.EVENT_TYPE_EXTERNAL_WORKFLOW_EXECUTION_SIGNALED)

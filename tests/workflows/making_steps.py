@@ -1,4 +1,4 @@
-"""Scripted steps of a task that makes or mends a tool: activities that keep the contract of the real ones."""
+"""Scripted steps of a task that makes or repairs a tool: activities that keep the contract of the real ones."""
 
 import asyncio
 import uuid
@@ -60,9 +60,10 @@ def _final(ask: ModelAsk) -> ModelTurnNote:
 
 @dataclass
 class MakingSteps:
-    """What is found, built, answered by the model by turn, said by the gate by round, and registered; and what was asked of them.
+    """The findings, the built tool, the answers of the model by turn, the verdicts of the gate by round, and the registered tools; and the
+    requests.
 
-    A turn that is not scripted puts a candidate down. `holds` names a step that goes on until it is `released`, or cancelled.
+    An unscripted turn submits a candidate. `holds` names a step that waits until it is `released`, or cancelled.
     """
 
     host: str = field(default_factory=lambda: f"host-{uuid.uuid4().hex[:8]}")
@@ -95,7 +96,7 @@ class MakingSteps:
 
     @activity.defn(name=step_names.FIND_HOST)
     async def find_host(self, step: HostStep) -> Slot:
-        """The one that is named by the task is alive."""
+        """The host that is named by the task is alive."""
         self.asked.append("find host")
         return Slot(host=step.task_id)
 
@@ -132,7 +133,7 @@ class MakingSteps:
 
     @activity.defn(name=step_names.BRIEF_AGENT)
     async def brief_agent(self, step: BriefStep) -> AgentRequest:
-        """Where there is no model the first turn is refused already here."""
+        """Without a model, the first turn is refused here."""
         if isinstance(refusal := self.turns.get(0), ApplicationError):
             raise refusal
         assert step.diagnosis in (None, self.found)
@@ -156,7 +157,7 @@ class MakingSteps:
         if run.name == "read_file":
             raise ApplicationError("The disk is gone.", non_retryable=True, category=ApplicationErrorCategory.BENIGN)
         candidate = f"candidate-{run.tool_use_id}" if run.name == CODING.final_tool else None
-        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, put_down=candidate)
+        return ToolNote(tool_use_id=run.tool_use_id, name=run.name, summary=run.summary, digest=run.tool_use_id, product=candidate)
 
     @activity.defn(name=step_names.VERIFY_CANDIDATE)
     async def verify(self, step: VerifyStep) -> Assessed:
@@ -182,7 +183,7 @@ class MakingSteps:
 
 @activity.defn(name=step_names.AWAIT_SLOT)
 async def _by_task(request: MakeRequest) -> Slot:
-    """A host for each task: its steps come to whoever plays it."""
+    """A host for each task, whose player gets its steps."""
     match subject_of(request.spec):
         case tool_id if tool_id == WAITING:
             raise ApplicationError("Others are before it.", category=ApplicationErrorCategory.BENIGN)
@@ -194,6 +195,6 @@ async def _by_task(request: MakeRequest) -> Slot:
 
 @asynccontextmanager
 async def slots(client: Client) -> AsyncGenerator[None]:
-    """Whoever gives all tasks leave to begin."""
+    """Lets all tasks begin."""
     async with Worker(client, task_queue=names.MAKING_QUEUE, activities=[_by_task]):
         yield

@@ -1,7 +1,7 @@
-"""`python -m tests.workflows.record` plays every scenario on a server of its own and keeps the histories and their fingerprints.
+"""`python -m tests.workflows.record` plays every scenario on a server of its own, and keeps the histories and their fingerprints.
 
-A recorded history whose commands are still the same stays as it is: the older it is, the more its replay shows. Whoever wants one anew
-deletes its file. Histories are recorded, never written by hand: one without `coreUsedFlags` replays without its check of command types.
+A recorded history whose commands are the same stays, because the replay of an old one shows more. To record one again, delete its file.
+Histories are recorded, never written by hand: without `coreUsedFlags` a replay does not check the types of commands.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def stored(folder: Path = FOLDER) -> dict[str, WorkflowHistory]:
 
 
 def _read(text: str) -> WorkflowHistory:
-    """Under the id it ran under: a workflow may derive others from it."""
+    """With its original workflow id, from which a workflow may derive others."""
     started: dict[str, str] = json.loads(text)["events"][0]["workflowExecutionStartedEventAttributes"]
     return WorkflowHistory.from_json(started["workflowId"], text)
 
@@ -68,7 +68,7 @@ async def _connect(address: str, namespace: str) -> Client:
 
 
 def keep(histories: Mapping[str, WorkflowHistory], folder: Path, fingerprints: Path) -> Sequence[str]:
-    """Write those whose commands are not what is recorded, and drop what no scenario plays. The names of what was written."""
+    """Write histories whose commands have changed, and delete those without a scenario. Returns the names of the written ones."""
     folder.mkdir(exist_ok=True)
     known = {name: fingerprint(history) for name, history in stored(folder).items()}
     found = {name: fingerprint(history) for name, history in sorted(histories.items())}
@@ -83,7 +83,7 @@ def keep(histories: Mapping[str, WorkflowHistory], folder: Path, fingerprints: P
 
 
 def _without_places(value: JsonValue) -> JsonValue:
-    """Stack traces name files of this machine; no workflow looks at them."""
+    """Without stack traces, which name files of this machine; no workflow reads them."""
     match value:
         case dict():
             return {key: "" if key == "stackTrace" else _without_places(inner) for key, inner in value.items()}

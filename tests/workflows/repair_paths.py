@@ -1,4 +1,7 @@
-"""The paths of mending a tool. The agent's work, and what is told meanwhile, is that of making one."""
+"""The paths of repairing a tool.
+
+The agent's work and its guidance are as in making one.
+"""
 
 from collections.abc import Mapping
 
@@ -34,7 +37,7 @@ async def not_passed(stage: Stage) -> AnyHandle:
 
 
 async def refused(stage: Stage) -> AnyHandle:
-    """It is nothing that could be mended here."""
+    """The tool cannot be repaired here."""
     return await play_repair(stage, MakingSteps(found=Diagnosis(refused="It is a service somewhere else.")))
 
 

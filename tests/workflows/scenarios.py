@@ -1,4 +1,4 @@
-"""The important paths through every workflow, played on a real server with scripted steps: what is recorded and what is compared."""
+"""The important paths through every workflow, played on a real server with scripted steps; recorded and compared."""
 
 import asyncio
 from collections.abc import Iterable
@@ -76,7 +76,7 @@ SCENARIOS = tuple(Scenario(workflow, path, walk) for workflow, paths in _PATHS.i
 
 
 async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, WorkflowHistory]:
-    """Play them, some side by side. The histories by the scenarios' names."""
+    """Play them, some concurrently. Returns the histories by the names of the scenarios."""
     room = asyncio.Semaphore(AT_ONCE)
 
     async def one(scenario: Scenario) -> tuple[str, WorkflowHistory]:

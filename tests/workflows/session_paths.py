@@ -1,4 +1,4 @@
-"""The paths of a session, before a provider that does what the test says."""
+"""The paths of a session, with a provider that acts as the test says."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -34,9 +34,9 @@ GONE = ToolError(type=ErrorType.EXECUTION_ERROR, message="There is no such serve
 
 @dataclass
 class Provider:
-    """Rents servers. `launches`, `lists` and `stops` say how each of them fails, in this order; then all go well.
+    """Rents servers. `launches`, `lists` and `stops` say how each fails, in order; after that all succeed.
 
-    A launch that is `LOST` has launched all the same where `is_found`.
+    A `LOST` launch has launched a server if `is_found`.
     """
 
     launches: list[ToolError] = field(default_factory=list[ToolError])
@@ -77,7 +77,7 @@ class Provider:
 
     @activity.defn(name=step_names.OPEN_SESSION)
     async def open_session(self, step: OpenStep) -> bool | SessionView:
-        """One that has launched before is as it was noted."""
+        """A session that has launched before is as recorded."""
         self.has_row = True
         begun = [view for view in self.views if view.session_id == step.view.session_id and view.launch_call_id is not None]
         return begun[-1] if begun and step.view.launch_call_id is None else self.has_room
@@ -110,7 +110,7 @@ class Provider:
 
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:
-        """A run that lasts until it is cancelled; one that holds, and a launch, which has launched, until it may work, too."""
+        """A run lasts until it is cancelled. One that holds, and a launch that has launched, end once they may work."""
         is_launch = request.plan.tool_id == "launch"
         error = self.launches.pop(0) if is_launch and self.launches else None
         server = f"server-{len(self.launched)}" if is_launch and error is None else ""
@@ -138,7 +138,7 @@ class Provider:
         return failed(plan.call_id, plan.tool_id, error, at)
 
     def _told(self, request: AdmitRequest) -> ToolResult:
-        """As a record keeps it: the first answer stands."""
+        """As in a record: the first answer stays."""
         end = request.instead
         if end is None:
             return self.answers[request.call_id]
@@ -146,7 +146,7 @@ class Provider:
         return self.answers.setdefault(request.call_id, _of_session(request, result))
 
     def _grouped(self, request: AdmitRequest) -> Admission:
-        """As admission does: the call has an answer, or a part in a session that lives."""
+        """As admission does: the call has an answer, or a role in a living session."""
         if request.call_id in self.answers:
             return Answered(result=self.answers[request.call_id])
         role = {"launch": GroupRole.LAUNCH, "work": GroupRole.RUN, "stop": GroupRole.STOP}[request.call.tool_id]
@@ -241,7 +241,7 @@ async def opened(stage: Stage, provider: Provider, life: SessionLife) -> AnyHand
 
 
 async def _played(stage: Stage, provider: Provider, group: ToolGroup, **more: object) -> AnyHandle:
-    """One that ends by itself."""
+    """A session that ends by itself."""
     async with stage.workers(provider.steps):
         handle = await opened(stage, provider, life_of(group, f"session-{stage.queue}", **more))
         await handle.result()
@@ -249,7 +249,7 @@ async def _played(stage: Stage, provider: Provider, group: ToolGroup, **more: ob
 
 
 async def _ready(handle: AnyHandle) -> SessionView:
-    """Asked by query: an update would stand elsewhere in the history each time."""
+    """Asks by query, because an update would be at another place in the history each time."""
     async with asyncio.timeout(60):
         while True:
             view = await handle.query(names.SESSION, result_type=SessionView)
@@ -297,7 +297,7 @@ async def restored(stage: Stage) -> AnyHandle:
 
 
 async def gone_on(stage: Stage) -> AnyHandle:
-    """Its workflow was terminated, and this one sees to the stop."""
+    """Its workflow was terminated, and this one makes the stop."""
     provider, life = Provider(), life_of(group_of(), f"session-{stage.queue}")
     async with stage.workers(provider.steps):
         first = await opened(stage, provider, life)
@@ -317,7 +317,7 @@ async def by_another(stage: Stage, group_id: str) -> AnyHandle:
 
 
 async def one_by_one(stage: Stage, wanted: str) -> AnyHandle:
-    """The workflow `wanted` of calls that somebody makes one after the other; slow, so that who asks for them waits."""
+    """The workflow `wanted` among calls that are made one after the other; slow, so that its waiter waits."""
     async with stage.workers(Provider().steps):
         calls: dict[str, AnyHandle] = {}
         for tool_id in ("launch", "work", "stop"):

@@ -1,4 +1,4 @@
-"""Where a path through a workflow is played: workers for its own queue and for those it needs."""
+"""Plays a path through a workflow: workers for its own queue and for those that it needs."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -24,7 +24,7 @@ AnyHandle = WorkflowHandle[object, object]
 
 @dataclass(frozen=True)
 class Stage:
-    """`queue` is the workflow's own, and names what else the path needs. `task` is what one task of it may take."""
+    """`queue` is the workflow's own, and is part of other names of the path. `task` is the time limit of its workflow tasks."""
 
     client: Client
     queue: str
@@ -49,7 +49,7 @@ class Stage:
 
     @asynccontextmanager
     async def workers(self, activities: Sequence[Callable[..., object]], *queues: str) -> AsyncGenerator[None]:
-        """All workflows and these activities on our own queue, and the activities on those queues too."""
+        """All workflows and these activities on our own queue, and the activities on the other queues too."""
         async with AsyncExitStack() as stack:
             for queue in (self.queue, *queues):
                 worker = Worker(
@@ -69,13 +69,13 @@ Play = Callable[[Stage], Awaitable[AnyHandle]]
 
 
 def pauses_in(history: WorkflowHistory) -> list[float]:
-    """Its timers, in seconds."""
+    """The timers of its history, in seconds."""
     started = (event.timer_started_event_attributes for event in history.events if event.HasField("timer_started_event_attributes"))
     return [one.start_to_fire_timeout.ToTimedelta().total_seconds() for one in started]
 
 
 async def reset(temporal: Client, handle: AnyHandle) -> AnyHandle:
-    """To its beginning. The new run."""
+    """Reset to the beginning. Returns the new run."""
     first = WorkflowExecution(workflow_id=handle.id, run_id=handle.first_execution_run_id or "")
     ended = [event.event_id async for event in handle.fetch_history_events() if event.HasField("workflow_task_completed_event_attributes")]
     request = ResetWorkflowExecutionRequest(

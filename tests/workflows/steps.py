@@ -53,7 +53,7 @@ async def answer(request: CallRequest) -> Finished:
 
 
 async def settled(request: CallRequest) -> Finished:
-    """As the attempt of a worker that records what it knows."""
+    """As an attempt of a worker that records the end."""
     assert request.workflow_id == activity.info().workflow_id
     plan = request.plan
     result = succeeded(plan.call_id, plan.tool_id, None, activity.info().started_time, execution_time=0.25, metadata={})
@@ -62,7 +62,7 @@ async def settled(request: CallRequest) -> Finished:
 
 @dataclass
 class Steps:
-    """What each step does, and what it was asked."""
+    """The outcome of each step, and the requests."""
 
     fast: bool = False
     queue: str = "default"
@@ -106,7 +106,7 @@ class Steps:
 
 @dataclass
 class Unhurried(Steps):
-    """A fast call that is under way until it is let go."""
+    """A fast call that runs until it is released."""
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -120,7 +120,7 @@ class Unhurried(Steps):
 
 @dataclass
 class Deliberate(Steps):
-    """An ordinary call that is thought about until it is let go, or one that has begun by then."""
+    """An admission that waits until it is released; the call is ordinary, or has begun by then."""
 
     released: asyncio.Event = field(default_factory=asyncio.Event)
     is_begun: bool = False
@@ -136,7 +136,7 @@ class Deliberate(Steps):
 
 @dataclass
 class Preceded(Steps):
-    """Another attempt settled the call before, and its caller was told."""
+    """Another attempt settled the call before, and its caller has the result."""
 
     @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:
@@ -146,7 +146,7 @@ class Preceded(Steps):
 
 @dataclass
 class Unadmitted(Steps):
-    """Whether the call may be made cannot be found out."""
+    """Admission fails."""
 
     @activity.defn(name=step_names.ADMIT)
     async def admit(self, request: AdmitRequest) -> Admission:
@@ -155,7 +155,7 @@ class Unadmitted(Steps):
 
 @dataclass
 class Unrecorded(Steps):
-    """How the call ended cannot be written down."""
+    """The end of the call cannot be recorded."""
 
     @activity.defn(name=step_names.SETTLE)
     async def settle(self, request: SettleRequest) -> ToolResult:

@@ -1,4 +1,4 @@
-"""Calls of a group's tools that somebody makes one by one: whatever becomes of who makes them, what they launch is stopped once."""
+"""Single calls of a group's tools: whatever happens to their callers, launched servers are stopped once."""
 
 import asyncio
 import uuid
@@ -32,7 +32,7 @@ _BOUND_S = 40
 
 @dataclass
 class Alone:
-    """Who makes calls one by one."""
+    """Makes calls one after the other."""
 
     stage: Stage
     provider: Provider
@@ -104,7 +104,7 @@ class Counting(Provider):
 
 
 async def test_a_session_answers_each_stop_that_came_too_late_once(temporal: Client) -> None:
-    """Each answer stays in its history, which has an end."""
+    """Each answer is in its history, which is limited."""
     provider = Counting()
     async with alone(temporal, provider) as caller:
         launch = await caller.begin("launch")
@@ -137,7 +137,7 @@ async def test_who_launches_and_cancels_stops_what_was_launched(temporal: Client
 
 
 async def test_who_launches_and_cancels_looks_at_the_record_soon_again(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session may be terminated by then, and tell nobody."""
+    """The session may be terminated by then, and signal nobody."""
     monkeypatch.setattr("workflows.groups.adoption._PAUSE", timedelta(seconds=0.5))
     async with alone(temporal, Provider()) as caller:
         launch = await caller.begin("launch", waits=True)
@@ -188,7 +188,7 @@ async def test_a_session_that_is_terminated_while_it_launches_looks_for_what_it_
 
 
 async def test_a_session_whose_workflow_is_away_is_asked_for_ever_more_rarely(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its row lives, and nobody may begin it again for days: the history of who asks has an end."""
+    """Its row lives, and no workflow may be started for days: the history of the asking one is limited."""
     for name, pause in {"_AGAIN": 0.1, "_LONGEST_AGAIN": 0.4}.items():
         monkeypatch.setattr(f"workflows.groups.adoption.{name}", timedelta(seconds=pause))
     async with alone(temporal, Provider()) as caller:
@@ -297,7 +297,7 @@ async def test_a_session_is_told_nonsense(temporal: Client) -> None:
 
 
 async def launch_told(caller: Alone) -> None:
-    """A call of its own that hears of an answer which it did not wait for."""
+    """A call of its own that gets a signal about an answer it did not wait for."""
     handle = await caller.begin("work", server_id="of-others")
     await handle.signal(step_names.ANSWERED, args=["nonsense", 3])
     assert (await result_of(handle)).error == GONE

@@ -1,4 +1,4 @@
-"""A task for which there is a tool already ends with what can be called, and the search for one ends with its time."""
+"""A task that an existing tool fulfils ends with that tool, and the search for it is limited in time."""
 
 import asyncio
 import uuid
@@ -43,7 +43,9 @@ async def test_what_has_the_name_already_is_named_and_nobody_says_that_it_does_w
 
 @dataclass
 class Played:
-    """A Temporal whose time passes while somebody waits, and that swallows a cancellation while a child begins, as the real one does."""
+    """A simulated Temporal whose time passes while the workflow waits, and which swallows a cancellation while a child begins, as the real
+    one does.
+    """
 
     now_at: datetime = AT
     begun: list[str] = field(default_factory=list[str])

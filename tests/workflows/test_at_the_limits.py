@@ -1,4 +1,4 @@
-"""What the largest inputs that are taken cost the workflows: while a task runs, little else of the process does."""
+"""The CPU time of workflows with the largest permitted inputs: while a workflow task runs, the process does little else."""
 
 import gc
 import time
@@ -47,7 +47,7 @@ def collector() -> Generator[None]:
 
 
 class Timed(ThreadPoolExecutor):
-    """Notes how much CPU each task takes, in seconds: that does not depend on what else the machine does."""
+    """Measures the CPU time of each workflow task, in seconds; that does not depend on other load."""
 
     def __init__(self) -> None:
         super().__init__(2)

@@ -1,4 +1,4 @@
-"""Tasks that are cancelled, or spoken to, in an awkward moment: on a real Temporal server with scripted steps."""
+"""Tasks that are cancelled or guided at critical moments: on a real Temporal server with scripted steps."""
 
 import asyncio
 import uuid
@@ -27,7 +27,7 @@ BOUND_S = 60.0
 
 @dataclass
 class Deaf(TwoHosts):
-    """`deaf` names a step that beats no heart, and so hears of no cancellation: it goes on until it is `released`."""
+    """`deaf` names a step without heartbeats, which does not notice a cancellation: it runs until it is `released`."""
 
     deaf: str = ""
     asks: int = 0
@@ -55,7 +55,7 @@ class Deaf(TwoHosts):
 
 @dataclass
 class Forgetful(TwoHosts):
-    """Registers, and does not come to saying so the first time."""
+    """Registers, and loses its first answer."""
 
     commits: int = 0
 
@@ -121,7 +121,7 @@ async def _waits_for_another_attempt(handle: Handle) -> bool:
 
 
 async def test_what_an_agent_has_heard_is_not_told_again(temporal: Client) -> None:
-    """Nor what is said twice."""
+    """Nor is a repeated message."""
     steps = TwoHosts(holds="ask", faults=("It does not start.", ""))
     async with working(temporal, steps) as queue, host(temporal, steps, steps.host):
         handle = await begun(temporal, queue, WORDS)

@@ -1,4 +1,4 @@
-"""A call that has begun where it was admitted, and the activity that waits for it: on a real Temporal server with scripted steps."""
+"""A call that has begun at its admission, and the activity that waits for it: on a real Temporal server with scripted steps."""
 
 import asyncio
 import uuid

@@ -1,4 +1,4 @@
-"""A lane under one caller after the other: it goes on as a new run, and no batch is lost on the way."""
+"""A lane with consecutive callers continues as a new run, and loses no batch."""
 
 import asyncio
 import json
@@ -107,7 +107,7 @@ async def test_a_lane_whose_worker_does_not_end_it_in_time_is_terminated_with_it
 async def test_a_lane_whose_id_another_workflow_holds_is_begun_anew_and_a_cancel_meanwhile_is_heard(
     temporal: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This server says every second that nothing has happened yet."""
+    """This server reports every second that nothing has happened yet."""
     monkeypatch.setattr("toolagent_service.lane_workflow._PATIENCE", timedelta(seconds=2))
     monkeypatch.setattr("toolagent_service.lane_workflow._SILENT_S", 3.0)
     door = uuid.uuid4().hex
@@ -130,7 +130,7 @@ async def test_a_lane_whose_id_another_workflow_holds_is_begun_anew_and_a_cancel
 
 
 async def test_batches_that_are_silent_together_are_one_silence(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """We may have stood still."""
+    """This process may have been stopped."""
     monkeypatch.setattr("toolagent_service.lane_workflow._PATIENCE", timedelta(seconds=2))
     monkeypatch.setattr("toolagent_service.lane_workflow._SILENT_S", 1.0)
     door = uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""How an agent ends whose model does not answer: on a real Temporal server with scripted steps."""
+"""The end of an agent whose model does not answer: on a real Temporal server with scripted steps."""
 
 import uuid
 from datetime import timedelta
@@ -61,7 +61,7 @@ async def test_one_whose_history_is_long_goes_on_in_another_run_with_what_it_kno
     writes = {number: turn(ToolUseNote(id=f"use-{number}", name="write_file", summary="", input_digest=str(number))) for number in (1, 2)}
     task_id = f"task-{uuid.uuid4().hex[:8]}"
     result = await ended(temporal, MakingSteps(turns=writes), AgentLimits(events=EVENTS_OF_A_STEP), task_id)
-    assert (result.end, result.put_down, result.state.turns) == (AgentEnd.DONE, "candidate-use-3", 3)
+    assert (result.end, result.product, result.state.turns) == (AgentEnd.DONE, "candidate-use-3", 3)
     assert (result.state.tokens, round(result.state.cost_usd, 2)) == (3 * 1_100, 0.03)
     history = await temporal.get_workflow_handle(names.coding_id(task_id)).fetch_history()
     assert history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id

@@ -32,7 +32,7 @@ ECHO: JsonValue = {"tool_id": "echo", "params": {"message": "你好"}}
 
 @workflow.defn
 class SomebodyElse:
-    """Another team's workflow that knows nothing of our types."""
+    """Another project's workflow, which does not know our types."""
 
     @workflow.run
     async def run(self, queue: str) -> JsonValue:
@@ -41,7 +41,7 @@ class SomebodyElse:
 
 @workflow.defn
 class Bound:
-    """A step of a session that lives on this host."""
+    """A step of a session on this host."""
 
     @workflow.run
     async def run(self, host: str) -> ToolResult:
@@ -50,7 +50,7 @@ class Bound:
 
 @workflow.defn
 class Impatient:
-    """Waits for an admission that never comes, with all options but the time as a call has them."""
+    """Waits for an admission that never answers, with the options of a call except its time."""
 
     @workflow.run
     async def run(self) -> str:
@@ -70,7 +70,7 @@ async def never(_request: AdmitRequest) -> Admission:
 
 @asynccontextmanager
 async def running(client: Client, steps: Steps, *queues: str) -> AsyncGenerator[str]:
-    """Workers for the workflow and for the queues that calls wait in; gives the workflow's queue."""
+    """Workers for the workflow and for the queues of calls. Yields the workflow's queue."""
     own = f"tests-{uuid.uuid4().hex[:8]}"
     activities = [steps.admit, steps.place, steps.settle, steps.call_tool]
     workers = [

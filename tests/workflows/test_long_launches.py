@@ -1,4 +1,4 @@
-"""Launches that take long: they are bound by what binds their session, and what they launched is looked for and stopped."""
+"""Long launches: the limits of their session end them, and what they launched is looked for and stopped."""
 
 import asyncio
 import uuid
@@ -57,7 +57,7 @@ async def test_who_stops_a_session_that_still_launches_sees_that_it_was_heard(te
 
 
 class Busy(Provider):
-    """Its host has no slot for the launch, so that one that is cancelled was never sent."""
+    """Its host has no slot for the launch, so a cancelled launch was never sent."""
 
     @activity.defn(name=step_names.CALL)
     async def call_tool(self, request: CallRequest) -> Finished:  # noqa: ARG002 - as its base has it

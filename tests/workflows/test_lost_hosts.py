@@ -1,4 +1,4 @@
-"""A task whose host dies for good, and one that is cancelled in an awkward moment: on a real Temporal server with scripted steps."""
+"""A task whose host dies for good, and one that is cancelled at a critical moment: on a real Temporal server with scripted steps."""
 
 import asyncio
 import uuid
@@ -117,7 +117,7 @@ async def test_a_task_whose_step_fails_when_it_is_cancelled_is_cancelled(
 
 
 async def test_a_model_that_fails_when_its_agent_is_cancelled_cancels_that(temporal: Client) -> None:
-    """Told to the agent alone, so that nobody else knows of it."""
+    """Only the agent is cancelled, and nothing else knows of it."""
     broken = ApplicationError(
         "The model says no.", type=step_names.MODEL_REFUSED, non_retryable=True, category=ApplicationErrorCategory.BENIGN
     )

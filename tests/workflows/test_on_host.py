@@ -1,4 +1,4 @@
-"""A step that nobody takes, and a cancellation that its failure swallows: with a Temporal that is played."""
+"""A step that no worker takes, and a cancellation that its failure swallows: with a simulated Temporal."""
 
 import asyncio
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ STEP = TaskStep(task_id="create_00000001", spec=BuildTool(tool_name="reckoner", 
 
 @dataclass
 class Played:
-    """The first time nobody takes the step, and the host is alive. `reason` to cancel is there from then on, at the latest."""
+    """No worker takes the step the first time, and the host is alive. The `reason` to cancel exists from then on, at the latest."""
 
     reason: str | None = None
     tries: int = 0

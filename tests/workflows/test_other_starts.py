@@ -1,4 +1,4 @@
-"""Anybody with a Temporal client may start our workflows, and tell them anything: none is left with a task that fails for ever."""
+"""Any Temporal client may start our workflows, and signal them: none is left with a workflow task that fails for ever."""
 
 import asyncio
 import uuid
@@ -72,7 +72,7 @@ TOLD = {names.RUN_IN_SESSION, names.SAY}
 
 
 def valid(name: str, workflow_id: str) -> JsonValue:
-    """What keeps it busy, as nobody serves what it waits for."""
+    """Valid inputs; each workflow then waits for a step that no worker serves."""
     inputs: dict[str, JsonValue] = {
         names.RUN_TOOLS: {"calls": [{"tool_id": "echo"}]},
         names.CREATE_TOOL: {"task_id": workflow_id, "spec": TASK},
@@ -94,7 +94,7 @@ async def queue(temporal: Client) -> AsyncGenerator[str]:
 
 
 async def failed_tasks(handle: WorkflowHandle[object, object]) -> list[str]:
-    """What our code failed with. The server ends a task of its own accord when signals of over 2 MB wait for it, and gives it out again."""
+    """The failures of our code. The server itself ends a workflow task when signals of over 2 MB wait, and repeats it."""
     of_the_server = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_FORCE_CLOSE_COMMAND
     failures = [
         event.workflow_task_failed_event_attributes
@@ -105,7 +105,7 @@ async def failed_tasks(handle: WorkflowHandle[object, object]) -> list[str]:
 
 
 async def end_of(client: Client, queue: str, name: str, inputs: Sequence[object]) -> object:
-    """What it ends with, or what its task failed with."""
+    """Its end, or the failure of its workflow task."""
     handle: WorkflowHandle[object, object] = await client.start_workflow(
         name, args=inputs, id=f"other-{uuid.uuid4().hex}", task_queue=queue, execution_timeout=LIFE
     )
@@ -182,7 +182,7 @@ async def test_a_call_that_is_told_nonsense_goes_on(temporal: Client) -> None:
 
 
 async def asked(handle: WorkflowHandle[object, object], query: str, inputs: Sequence[object]) -> None:
-    """That it cannot be answered is an answer."""
+    """A refusal of the query is an answer too."""
     try:
         await asyncio.wait_for(handle.query(query, args=inputs), PATIENCE_S)
     except (WorkflowQueryFailedError, RPCError):

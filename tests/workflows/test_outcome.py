@@ -1,4 +1,4 @@
-"""How a call, a batch or a task ended can be seen, and searched for, in Temporal's UI."""
+"""The outcome of a call, a batch or a task is visible, and can be searched for, in Temporal's UI."""
 
 import pytest
 from temporalio.client import Client

@@ -1,4 +1,4 @@
-"""An agent that is told something when its task is cancelled: with a Temporal that is played, which does not swallow that."""
+"""An agent that gets guidance when its task is cancelled: with a simulated Temporal that delivers it."""
 
 import asyncio
 from collections.abc import Generator
@@ -15,7 +15,7 @@ TASK_ID = "create_00000001"
 
 @dataclass
 class Agent:
-    """Ends when it is told to, and then only to whoever waits for it."""
+    """Ends when it is told to, and only for those that wait for it."""
 
     told: list[str] = field(default_factory=list[str])
     id: str = "create_00000001/coding"

@@ -43,7 +43,7 @@ async def working(client: Client, steps: MakingSteps) -> AsyncGenerator[str]:
 
 
 async def repaired(client: Client, steps: MakingSteps) -> MakeEnd:
-    """Cancelled where a step holds."""
+    """A repair that is cancelled where a step waits."""
     task_id = f"repair_{uuid.uuid4().hex[:8]}"
     request = MakeRequest(task_id=task_id, spec=RepairSpec(tool_id="reckoner", error="HTTP 500"))
     async with working(client, steps) as queue:

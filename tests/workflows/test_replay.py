@@ -1,4 +1,4 @@
-"""What ran yesterday can be replayed today: recorded histories of every workflow, in Temporal's sandbox."""
+"""Recorded histories of every workflow can be replayed, in Temporal's sandbox."""
 
 import getpass
 import json
@@ -29,7 +29,7 @@ REMEDY = "If the change is meant: calls that are under way during an update need
 
 @cache
 def histories() -> Mapping[str, WorkflowHistory]:
-    """By their names. Read when a test asks for them: each process that collects tests would take a second to do it."""
+    """The histories by name, read on demand, because reading takes a second and every process collects the tests."""
     return stored()
 
 
@@ -42,7 +42,7 @@ def committed() -> dict[str, list[str]]:
 
 
 async def failures_of(workflows: Sequence[type], histories: Mapping[str, WorkflowHistory]) -> dict[str, Exception]:
-    """Of a replay, by the name of the history. One worker replays them all: making its sandbox takes longest."""
+    """The failures of a replay by the name of the history. One worker replays all, because making its sandbox takes longest."""
 
     async def each() -> AsyncIterator[WorkflowHistory]:
         for history in histories.values():

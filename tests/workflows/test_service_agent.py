@@ -98,7 +98,7 @@ async def test_more_messages_than_may_wait_are_refused_and_may_come_again(tempor
 
 
 async def test_whoever_leaves_before_the_answer_leaves_no_complaint_behind(temporal: Client) -> None:
-    """Nobody serves the queue of the front door here."""
+    """No worker serves the queue of the front door here."""
     chat_id, complaints = f"left-{uuid.uuid4().hex[:8]}", list[object]()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: complaints.append(context))
@@ -157,7 +157,7 @@ async def test_the_same_message_twice_at_once_is_answered_once_and_anew_when_it_
 
 
 async def test_a_chat_that_is_closed_while_it_ends_a_run_gives_its_last_answer(temporal: Client) -> None:
-    """Cut off instead, the message would be said again, and open the chat anew that was deleted."""
+    """Otherwise the client would send the message again, and open the deleted chat again."""
     stage, archive = stage_of(temporal), Archive()
     archive.may_answer.clear()
     async with stage.workers(archive.steps), served(temporal):
@@ -176,7 +176,7 @@ async def test_a_chat_that_is_closed_while_it_ends_a_run_gives_its_last_answer(t
 
 
 async def test_a_message_whose_chat_is_deleted_by_force_is_not_said_again(temporal: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would open the chat anew, and its model would be paid."""
+    """It would open the chat again, and its model would be paid."""
     monkeypatch.setattr(client_chats, "_CLOSING_S", 0)
     stage, archive, chats = stage_of(temporal), Archive(), Chats(temporal)
     async with stage.workers(archive.steps), served(temporal):
@@ -192,7 +192,7 @@ async def test_a_message_whose_chat_is_deleted_by_force_is_not_said_again(tempor
 
 
 async def test_a_message_whose_chat_is_reset_has_the_answer_of_the_new_run(temporal: Client) -> None:
-    """The old run is terminated then, as that of a chat that is deleted by force."""
+    """The old run is terminated, like that of a chat that is deleted by force."""
     stage, archive = stage_of(temporal), Archive()
     async with stage.workers(archive.steps):
         handle = await begun(stage, life_of(stage))

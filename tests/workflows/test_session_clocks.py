@@ -1,4 +1,4 @@
-"""Sessions whose clock was set anew: what it says of their times is wrong by days, and the stop comes all the same, once."""
+"""Sessions whose clock was set: their times are wrong by days, and the stop comes all the same, once."""
 
 import asyncio
 import uuid
@@ -20,7 +20,7 @@ _JUMP = timedelta(days=2)
 
 
 def _life(at: datetime, group: ToolGroup) -> SessionLife:
-    """Of a session that was ready when its clock said `at`."""
+    """The life of a session that was ready when its clock said `at`."""
     life = life_of(group, f"session-{uuid.uuid4().hex}")
     view = SessionView(
         session_id=life.request.session_id,

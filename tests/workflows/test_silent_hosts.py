@@ -70,7 +70,7 @@ async def test_a_call_that_is_lost_with_its_host_is_made_elsewhere_at_once(tempo
 async def test_a_call_that_kills_each_host_ends_though_no_worker_counts_what_is_lost(
     temporal: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those of a version before do, which take calls while hosts are updated one after the other."""
+    """Workers of an older version do not, and take calls while hosts are updated one after the other."""
     monkeypatch.setattr(options, "_HEARTBEAT", timedelta(seconds=0.5))
 
     async def silent(_request: CallRequest) -> Finished:
@@ -92,7 +92,7 @@ async def test_a_call_that_is_cancelled_while_its_host_dies_is_made_nowhere_else
     released = asyncio.Event()
 
     async def silent(_request: CallRequest) -> Finished:
-        """From the cancellation on, of which it hears by its heartbeats."""
+        """Send heartbeats until the cancellation, and none after it."""
         with suppress(asyncio.CancelledError):
             while True:
                 activity.heartbeat()
@@ -130,7 +130,7 @@ async def test_only_of_a_call_that_no_worker_took_is_it_said_that_none_did(tempo
 
 @dataclass
 class AtSilentDoor(Steps):
-    """A front door that is alive has the call, and looks into its queue no more; admitted so often, the call is another's."""
+    """A living front door has the call, and does not read its queue any more; after this many admissions the call is not its own."""
 
     admissions: int = 6
     admitted: int = 0
@@ -152,7 +152,7 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_pauses")
 async def test_a_door_that_does_not_answer_is_asked_ever_more_rarely(temporal: Client) -> None:
-    """It may beat for days: the history of who asks has an end."""
+    """It may renew its lease for days: the history of the asking workflow is limited."""
     steps = AtSilentDoor(queue=f"q-{uuid.uuid4().hex[:8]}")
     async with running(temporal, steps, steps.queue) as own:
         handle = await start(temporal, own)

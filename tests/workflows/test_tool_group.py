@@ -1,4 +1,4 @@
-"""Sessions on a real Temporal server: whatever happens, what was launched is stopped, once."""
+"""Sessions on a real Temporal server: whatever happens, a launched server is stopped, once."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ async def session(temporal: Client, provider: Provider, group: ToolGroup, **more
 
 
 async def ended(temporal: Client, provider: Provider, group: ToolGroup, **more: object) -> SessionView:
-    """Of one that ends by itself."""
+    """The end of a session that ends by itself."""
     async with session(temporal, provider, group, **more) as live:
         return (await live.ended()).session
 
@@ -255,7 +255,7 @@ async def test_a_session_is_not_ready_on_what_it_cannot_stop(
 
 
 async def asks(live: Opened) -> bool:
-    """Whether somebody's update has reached it."""
+    """Whether the update of a caller has reached it."""
     history = await live.handle.fetch_history()
     return any(event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ACCEPTED for event in history.events)
 
@@ -348,7 +348,7 @@ async def test_runs_of_a_script_are_calls_of_their_own_whatever_their_keys(tempo
 
 @asynccontextmanager
 async def rented(temporal: Client, provider: Provider, use: GroupUse) -> AsyncGenerator[AnyHandle]:
-    """By a workflow of somebody else."""
+    """By another project's workflow."""
     stage = Stage(temporal, f"queue-{uuid.uuid4().hex}")
     theirs = f"theirs-{stage.queue}"
     async with stage.workers(provider.steps), Worker(temporal, task_queue=theirs, workflows=[Renting]):

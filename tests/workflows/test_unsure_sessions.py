@@ -1,4 +1,4 @@
-"""Sessions whose launch or stop is not known to have been made, and those whose workflow goes on as a new run."""
+"""Sessions whose launch or stop has an unknown outcome, and those whose workflow continues as a new run."""
 
 import asyncio
 import uuid
@@ -65,7 +65,7 @@ async def test_a_lost_launch_is_looked_for_on_its_host(temporal: Client) -> None
 
 @dataclass
 class Silent(Provider):
-    """While its host makes a call of the tool `under` it says nothing, once. Another host knows of nothing."""
+    """While its host makes a call of the tool `under`, it falls silent once. Another host does not know the call."""
 
     under: str = "list"
     asked: list[str | None] = field(default_factory=list[str | None])
@@ -120,7 +120,7 @@ async def test_a_provider_that_is_asked_by_resemblance_does_not_confirm_a_stop_t
 
 
 def full_after(monkeypatch: pytest.MonkeyPatch, events: int) -> None:
-    """A run of a workflow has a history of so many events, or little more."""
+    """A run of a workflow has a history of this many events, or few more."""
 
     def is_full(info: workflow.Info) -> bool:
         return info.get_current_history_length() > events
@@ -143,7 +143,7 @@ async def test_who_goes_on_asking_for_the_stop_does_not_keep_a_full_run(temporal
 
 
 async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Client) -> None:
-    """Temporal gives the new run the updates of the old one before it has launched: the stop comes first."""
+    """Temporal delivers the updates of the old run to the new one before it has launched: the stop comes first."""
     provider = Provider(stops=[BUSY] * 2)
     async with session(temporal, provider, group_of(is_seen=False)) as live, asyncio.timeout(BOUND_S):
         await live.handle.execute_update(names.SESSION)
@@ -155,7 +155,7 @@ async def test_a_session_that_is_reset_while_it_stops_is_stopped(temporal: Clien
 
 
 async def _reopened(temporal: Client, provider: Provider, life: SessionLife, **known: object) -> SessionView:
-    """Begun anew when it was written down as `known`."""
+    """Begun again when it was recorded as `known`."""
     written = {"session_id": life.request.session_id, "group_id": "servers", "state": SessionState.LAUNCHING, "opened_at": _BEFORE, **known}
     provider.views.append(SessionView.model_validate({"launch_call_id": launch_ids(life.request)[0], **written}))
     stage = Stage(temporal, f"queue-{uuid.uuid4().hex}")
@@ -164,7 +164,7 @@ async def _reopened(temporal: Client, provider: Provider, life: SessionLife, **k
 
 
 async def test_a_launch_that_was_noted_and_never_made_is_made(temporal: Client) -> None:
-    """The worker died in the first task of the workflow, which is made again from its beginning."""
+    """The worker died in the first workflow task, which is repeated from its beginning."""
     provider, life = Provider(), life_of(group_of(is_seen=False, idle_timeout_s=0.5), f"session-{uuid.uuid4().hex}")
     view = await _reopened(temporal, provider, life)
     assert (view.state, view.end, view.opened_at) == (SessionState.STOPPED, SessionEnd.IDLE, _BEFORE)
@@ -185,7 +185,7 @@ async def test_a_noted_launch_is_looked_for_and_not_made_where_the_session_is_to
 async def test_a_ready_session_that_is_begun_anew_counts_its_times_from_then(
     temporal: Client, group: ToolGroup, lease_s: float | None, end: SessionEnd
 ) -> None:
-    """Its uses are not written down."""
+    """Its uses are not recorded."""
     began = datetime.now(UTC)
     provider, life = Provider(), life_of(group, f"session-{uuid.uuid4().hex}", lease_s=lease_s)
     times = {"used_at": _BEFORE, "lease_ends_at": _BEFORE if lease_s else None}

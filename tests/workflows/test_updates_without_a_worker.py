@@ -1,4 +1,4 @@
-"""Who waits for a conversation or a session is told when no worker has it, and may ask again."""
+"""A caller that waits for a conversation or a session gets an error if no worker has it, and may ask again."""
 
 import asyncio
 import uuid
@@ -30,13 +30,13 @@ _LOOKS = 3
 
 @pytest.fixture(autouse=True)
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Often, and with patience where a worker is there: a busy one that is taken for gone fails a test."""
+    """Short pauses between looks, and patience with a worker: a busy one that is taken for gone fails a test."""
     monkeypatch.setattr("toolagent.client.updates.LOOK_S", 0.4)
 
 
 @contextmanager
 def no_worker() -> Generator[None]:
-    """A look is soon given up: nobody answers it."""
+    """A look is given up soon, because no worker answers it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("toolagent.client.updates.ANSWER_S", 0.5)
         yield
@@ -49,11 +49,11 @@ class Looks(Interceptor):
         self._answered = asyncio.Semaphore(0)
 
     def of(self, client: Client) -> Client:
-        """The same client, whose looks are counted."""
+        """The same client, with counted looks."""
         return Client(client.service_client, namespace=client.namespace, data_converter=client.data_converter, interceptors=[self])
 
     async def outlasted_by(self, asked: asyncio.Task[Any]) -> bool:
-        """Whether it still waits after several of them."""
+        """Whether it still waits after several looks."""
         answered = asyncio.gather(*(self._answered.acquire() for _ in range(_LOOKS)))
         await asyncio.wait((asked, answered), return_when=asyncio.FIRST_COMPLETED)
         return answered.done() and not asked.done()
@@ -114,7 +114,7 @@ async def test_a_run_in_a_session_is_waited_for_while_a_worker_has_the_session(t
 
 
 async def test_a_session_that_no_worker_has_says_so(temporal: Client, temporal_address: str) -> None:
-    """However long the SDK asks again."""
+    """However long the SDK retries."""
     config = temporal.service_client.config
     stubborn = RetryConfig(max_elapsed_time_millis=1000 * 2 * _BOUND_S)
     client = await Client.connect(temporal_address, plugins=temporal.config()["plugins"], runtime=config.runtime, retry_config=stubborn)

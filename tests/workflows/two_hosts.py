@@ -1,4 +1,4 @@
-"""A task whose host may die, played with scripted steps: all but its hosts at work, and hosts that come and go."""
+"""A task whose host may die, played with scripted steps; its hosts come and go."""
 
 import asyncio
 import uuid
@@ -45,10 +45,10 @@ Handle = WorkflowHandle[object, MakeEnd]
 
 @dataclass
 class TwoHosts(MakingSteps):
-    """`host` is asked for first. `goes_at` is the stage that it dies at; `other` is alive from then on, unless it is empty.
+    """`host` is asked first. `goes_at` is the stage at which it dies; `other` is alive from then on, unless it is empty.
 
-    `stubborn` names a step that ends as if nobody had cancelled it. Where a host is to be missed, `patience_s` is short; a busy one that
-    lives is not taken for dead.
+    `stubborn` names a step that ignores a cancellation. `patience_s` is short if a host is to be missed; a busy living one is not taken for
+    dead.
     """
 
     inspected: Inspected = AN_APP
@@ -110,7 +110,7 @@ class TwoHosts(MakingSteps):
 
 @asynccontextmanager
 async def working(client: Client, steps: TwoHosts) -> AsyncGenerator[str]:
-    """All but the hosts of the task."""
+    """All workers except the hosts of the task."""
     own = f"tests-{uuid.uuid4().hex[:8]}"
     async with AsyncExitStack() as stack:
         for queue in (own, names.MAKING_QUEUE):

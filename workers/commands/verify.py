@@ -1,4 +1,7 @@
-"""`python -m workers verify`: checks database, files, archives and Temporal's file, also while the service runs. Changes nothing."""
+"""`python -m workers verify`: checks database, files, archives and Temporal's file, also while the service runs.
+
+Changes nothing.
+"""
 
 import asyncio
 import hashlib

@@ -1,4 +1,7 @@
-"""The lane of one front door: batches of short calls, each an update. The door makes the calls; records have their ends."""
+"""The lane of one front door: batches of short calls, each an update.
+
+The door makes the calls; records have their ends.
+"""
 
 from collections import Counter
 

@@ -20,7 +20,7 @@ from toolagent_service import step_names
 from toolagent_service.contracts.sessions import SessionLife, SessionUse
 from toolagent_service.contracts.steps import AdmitRequest, Finished, Grouped, OfSession
 from toolagent_service.groups.sessions import the_step
-from workflows.cancelling import surely
+from workflows.cancelling import despite_cancellation
 from workflows.groups.tool_group import ToolGroup
 from workflows.invoke import CANCELLED_BEFORE, Decision, carried_out, decided
 
@@ -90,7 +90,7 @@ async def _launch(part: Grouped, asked: AdoptedCall) -> bool:
     life = SessionLife(request=opened).model_dump(mode="json", exclude_defaults=True)
     workflow_id = names.session_workflow(part.group.group_id, part.session_id)
     try:
-        handle = await surely(
+        handle = await despite_cancellation(
             lambda: workflow.start_child_workflow(
                 ToolGroup.run,
                 life,
@@ -120,7 +120,7 @@ def _is_cancelled() -> bool:
 
 async def _cancel(part: Grouped) -> None:
     try:
-        await surely(lambda: _handle(part).cancel())
+        await despite_cancellation(lambda: _handle(part).cancel())
     except FailureError as error:
         workflow.logger.warning("session_not_cancelled: %s", error)
 
@@ -128,7 +128,7 @@ async def _cancel(part: Grouped) -> None:
 async def _say(part: Grouped, signal: str, said: Contract) -> bool:
     """Signal the session, also if this workflow is cancelled; False if the session's workflow does not exist."""
     try:
-        await surely(lambda: _handle(part).signal(signal, said))
+        await despite_cancellation(lambda: _handle(part).signal(signal, said))
     except FailureError as error:
         if is_cancelled_exception(error):
             raise

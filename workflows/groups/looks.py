@@ -10,7 +10,7 @@ from toolagent_service import stubs
 from toolagent_service.contracts.sessions import SessionStep
 from toolagent_service.groups import sessions
 from workflows import options
-from workflows.cancelling import surely
+from workflows.cancelling import despite_cancellation
 from workflows.invoke import invoke
 
 _STRICTLY = "unlisted-if-all-are-of-others"
@@ -40,6 +40,8 @@ async def _look(request: OpenSession, view: SessionView, probe: VerifyProbe, cal
     others: tuple[JsonValue, ...] = ()
     if probe.others is not None:
         step = SessionStep(group=request.group, view=view)
-        others = await surely(lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others")))
+        others = await despite_cancellation(
+            lambda: workflow.execute_local_activity(stubs.list_launches, step, **options.session_note("others"))
+        )
     call = sessions.looked_up(request, view, probe, call_id, others)
     return await invoke(call, sessions.call_id_in(request.session_id, name), prefer=view.host, version=view.versions.get(call.tool_id))

@@ -11,7 +11,7 @@ from toolagent_service.contracts.sessions import OpenStep, SessionLife, SessionS
 from toolagent_service.contracts.steps import Finished, OfSession
 from toolagent_service.groups import sessions
 from workflows import options
-from workflows.cancelling import surely
+from workflows.cancelling import despite_cancellation
 from workflows.invoke import invoke
 
 OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
@@ -74,11 +74,13 @@ class NotedSession:
 
     async def _open(self) -> bool | SessionView:
         step = OpenStep(request=self._request, view=self.view)
-        return await surely(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open")))
+        return await despite_cancellation(lambda: workflow.execute_local_activity(stubs.open_session, step, **options.session_note("open")))
 
     async def _written(self, step: SessionStep) -> bool | None:
         summary = step.view.state.value
-        return await surely(lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(summary)))
+        return await despite_cancellation(
+            lambda: workflow.execute_local_activity(stubs.note_session, step, **options.session_note(summary))
+        )
 
     def _change(self, **changes: object) -> None:
         self.view = sessions.reckoned(self._request.group, self.view.model_copy(update=changes), workflow.now())

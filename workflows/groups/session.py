@@ -20,7 +20,7 @@ from toolagent_service.groups import sessions
 from toolagent_service.groups.roles import first_stop
 from toolagent_service.groups.sessions import NoSuchFieldError, the_step
 from workflows import options
-from workflows.cancelling import ended, surely
+from workflows.cancelling import despite_cancellation, ended
 from workflows.groups.limited import LimitedSession
 from workflows.groups.looks import is_unlisted, look
 from workflows.groups.steps import required_step
@@ -127,7 +127,9 @@ class Session(LimitedSession):
             return
         if self.view.launch_call_id is None:
             group = self._request.group
-            pinning = surely(lambda: workflow.execute_local_activity(stubs.pin_versions, group, **options.session_note("versions")))
+            pinning = despite_cancellation(
+                lambda: workflow.execute_local_activity(stubs.pin_versions, group, **options.session_note("versions"))
+            )
             self._change(versions=await pinning, lease_ends_at=self._lease_end)
         limits = asyncio.create_task(self._limited())
         try:

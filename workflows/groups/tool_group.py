@@ -130,7 +130,7 @@ class ToolGroup:
         return self._session is not None and not self._session.is_over and self._living is not None and self._living.done()
 
     async def _settled(self, is_so: Callable[[], bool]) -> None:
-        """Wait until it is so. Raises ApplicationError if the next run must answer."""
+        """Wait until the condition holds. Raises ApplicationError if the next run must answer."""
         await workflow.wait_condition(lambda: is_so() or self._drains)
         if self._drains:
             raise _draining()

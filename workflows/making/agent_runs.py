@@ -13,7 +13,7 @@ from toolagent_service.agents.loop import MOST_HEARD
 from toolagent_service.contracts.agent import AgentRequest, AgentResult
 from toolagent_service.contracts.making_steps import AgentStart, Slot
 from workflows import making_options as options
-from workflows.cancelling import heed_cancellation
+from workflows.cancelling import raise_if_cancelled
 from workflows.inputs import told_of
 
 
@@ -37,7 +37,7 @@ class AgentRuns:
 
     async def result(self, asked: AgentRequest, slot: Slot) -> AgentResult:
         """The result of a run of the agent. Raises ApplicationError, ChildWorkflowError."""
-        heed_cancellation()
+        raise_if_cancelled()
         try:
             agent = await workflow.start_child_workflow(
                 names.CODING_AGENT,
@@ -62,7 +62,7 @@ class AgentRuns:
                 for guidance in [one for one in self._said.values() if one.id not in self._heard]:
                     await tell(guidance)
                 # A cancellation may have come during `tell`: a signal under way can swallow it.
-                heed_cancellation()
+                raise_if_cancelled()
                 await workflow.wait([agent])
             except asyncio.CancelledError:
                 # The agent must end before its files are cleared.

@@ -22,7 +22,7 @@ from toolagent_service.contracts.making_steps import EndStep, HostStep, Slot, St
 from toolagent_service.making import making
 from toolagent_service.making.stage_account import Entered, stage_account
 from workflows import making_options as options
-from workflows.cancelling import heed_cancellation, surely
+from workflows.cancelling import despite_cancellation, raise_if_cancelled
 from workflows.inputs import input_of
 from workflows.lost_hosts import HostLost, found_host, is_not_taken, on_host
 from workflows.making.agent_runs import AgentRuns
@@ -61,7 +61,7 @@ class Making:
         if self._slot.host and (left := await self._cleared(request)):
             end = end.model_copy(update={"reason": f"{end.reason}\n\n{left}"})
         # Recorded after clearing, so that nothing is left of a task that has ended.
-        await surely(lambda: workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}")))
+        await despite_cancellation(lambda: workflow.execute_local_activity(stubs.end_task, end, **options.task_note(f"end: {end.status}")))
         workflow.set_current_details(stage_account(self._entered, workflow.now(), self._cost_usd))
         await workflow.wait_condition(workflow.all_handlers_finished)
         return MakeEnd(task_id=request.task_id, status=end.status, tool_ids=end.tool_ids, reason=end.reason, tried=end.tried)
@@ -72,7 +72,7 @@ class Making:
             step = making.next_step(self._state)
             if isinstance(step, making.Finish):
                 if step.end.status is not TaskState.COMPLETED:
-                    heed_cancellation()
+                    raise_if_cancelled()
                 return step.end
             try:
                 self._state = await self._carried_out(step)
@@ -102,21 +102,23 @@ class Making:
 
     async def _enter(self, stage: Stage, *, went_well: bool) -> None:
         """Enter a stage, unless the task is cancelled."""
-        heed_cancellation()
+        raise_if_cancelled()
         step = StageStep(request=self._state.request, stage=stage, went_well=went_well)
         await workflow.execute_local_activity(stubs.enter_stage, step, **options.task_note(f"stage: {stage}"))
         self._show(stage)
-        heed_cancellation()
+        raise_if_cancelled()
 
     async def _announce(self) -> None:
         announce = StageStep(request=self._state.request, stage=Stage.ANNOUNCE)
-        await surely(lambda: workflow.execute_local_activity(stubs.enter_stage, announce, **options.task_note("stage: announce")))
+        await despite_cancellation(
+            lambda: workflow.execute_local_activity(stubs.enter_stage, announce, **options.task_note("stage: announce"))
+        )
         self._show(Stage.ANNOUNCE)
 
     async def _acted(self, act: making.Act) -> making.MakingState:
         self._state = making.begun(self._state, act)
         try:
-            heed_cancellation()
+            raise_if_cancelled()
             answer = await self._answer(act)
         except (asyncio.CancelledError, ActivityError):
             if not act.is_certain or workflow.cancellation_reason() is None:
@@ -129,7 +131,7 @@ class Making:
 
     async def _answer(self, act: making.Act) -> making.Answer:
         """The result of a step on the task's host. If that is lost, tries another one or raises HostLost."""
-        stub: Callable[[Any], Awaitable[making.Answer]] = getattr(stubs, act.activity)
+        stub = _stub_of(act.activity)
         while True:
             moves = act.anywhere or self._agent_on is None
             seek = HostStep(task_id=self._state.request.task_id, host=self._slot.host, moves=moves)
@@ -156,13 +158,13 @@ class Making:
         for looks in itertools.count():
             chosen = options.clearing(slot, min(looks, _MOST_LOOKS))
             try:
-                await surely(lambda chosen=chosen: workflow.execute_activity(stubs.clear_task, step, **chosen))
+                await despite_cancellation(lambda chosen=chosen: workflow.execute_activity(stubs.clear_task, step, **chosen))
             except ActivityError as error:
                 if not is_not_taken(error):
                     return f"What it left on the host {slot.host!r} could not be cleared up yet, and is tried again: {error.cause}"
             else:
                 return ""
-            if (await surely(lambda: found_host(seek))).host != slot.host:
+            if (await despite_cancellation(lambda: found_host(seek))).host != slot.host:
                 break
         return f"The host {slot.host!r} is away: what is left of it there goes when that is started."
 
@@ -175,6 +177,24 @@ def _request_of(given: JsonValue, surplus: Sequence[JsonValue]) -> MakeRequest:
         own = f"the workflow's own id ({workflow.info().workflow_id!r}), and of the form {TASK_ID_PATTERN}"
         raise ApplicationError(f"task_id: {request.task_id[:128]!r} must be {own}.", non_retryable=True)
     return request
+
+
+def _stub_of(name: making.Activity) -> Callable[[Any], Awaitable[making.Answer]]:
+    match name:
+        case "inspect_task":
+            return stubs.inspect_task
+        case "diagnose":
+            return stubs.diagnose
+        case "build_candidate":
+            return stubs.build_candidate
+        case "lay_out":
+            return stubs.lay_out
+        case "brief_agent":
+            return stubs.brief_agent
+        case "verify_candidate":
+            return stubs.verify_candidate
+        case "register_candidate":
+            return stubs.register_candidate
 
 
 def _ended_by(request: MakeRequest, error: BaseException) -> EndStep:

@@ -1,4 +1,7 @@
-"""Calls as tasks: the extension of revision 2026-07-28, and tasks of 2025-11-25. A task has the id of its call, and its record as state."""
+"""Calls as tasks: the extension of revision 2026-07-28, and tasks of 2025-11-25.
+
+A task has the id of its call, and its record as state.
+"""
 
 import asyncio
 import re

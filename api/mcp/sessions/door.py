@@ -1,4 +1,7 @@
-"""Streamable HTTP of the revisions with sessions. This process keeps no state of a session, so any front door can go on with it."""
+"""Streamable HTTP of the revisions with sessions.
+
+This process keeps no state of a session, so any front door can go on with it.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping

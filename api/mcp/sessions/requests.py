@@ -1,4 +1,7 @@
-"""One request of a session, run by the SDK's handlers. Its answer is JSON, or a stream if there are messages before it."""
+"""One request of a session, run by the SDK's handlers.
+
+Its answer is JSON, or a stream if there are messages before it.
+"""
 
 import asyncio
 import json

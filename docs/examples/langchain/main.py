@@ -1,4 +1,7 @@
-"""A loop of LangChain with two of Tool Agent's tools. LangChain's own fake plays the model, so it runs without a key."""
+"""A loop of LangChain with two of Tool Agent's tools.
+
+LangChain's own fake plays the model, so it runs without a key.
+"""
 
 import json
 import sys

@@ -1,4 +1,7 @@
-"""An agent of the OpenAI Agents SDK with two of Tool Agent's tools. A class plays the model, so it runs without a key."""
+"""An agent of the OpenAI Agents SDK with two of Tool Agent's tools.
+
+A class plays the model, so it runs without a key.
+"""
 
 import asyncio
 import json

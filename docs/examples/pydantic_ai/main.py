@@ -1,4 +1,7 @@
-"""An agent of Pydantic AI with two of Tool Agent's tools. A function plays the model, so it runs without a key."""
+"""An agent of Pydantic AI with two of Tool Agent's tools.
+
+A function plays the model, so it runs without a key.
+"""
 
 import json
 import sys

@@ -1,4 +1,7 @@
-"""The checks of a call: one module and one line here for each, in order. The first refusal ends admission."""
+"""The checks of a call: one module and one line here for each, in order.
+
+The first refusal ends admission.
+"""
 
 from engine.calls.checks import (
     claim,

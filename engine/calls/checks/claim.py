@@ -1,4 +1,4 @@
-"""Checks whether a front door makes the call already. Then the workflow waits for that one."""
+"""Checks whether a front door makes the call already; then the workflow waits for that one."""
 
 from engine.calls.checks import earlier_result
 from engine.calls.checks.asked import AnsweredBefore, Asked, Check, HeldByDoor, Sources

@@ -1,4 +1,7 @@
-"""Checks whether the version is under repair. The version before it may stand in."""
+"""Checks whether the version is under repair.
+
+The version before it may stand in.
+"""
 
 from dataclasses import replace
 from typing import NoReturn

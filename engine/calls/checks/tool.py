@@ -1,4 +1,7 @@
-"""Finds the version that is called. The call keeps it, even if another version is activated meanwhile."""
+"""Finds the version that is called.
+
+The call keeps it, even if another version is activated meanwhile.
+"""
 
 from dataclasses import replace
 

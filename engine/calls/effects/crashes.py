@@ -1,4 +1,7 @@
-"""Remembers parameters during whose call the process of the tool ended. The second time they are quarantined."""
+"""Remembers parameters during whose call the process of the tool ended.
+
+The second time they are quarantined.
+"""
 
 import structlog
 

@@ -1,4 +1,7 @@
-"""The program that derives cases. Reads a JSON object from stdin; writes a line for each case: the number of its schema, and the case."""
+"""The program that derives cases.
+
+Reads a JSON object from stdin; writes a line for each case: the number of its schema, and the case.
+"""
 
 import ctypes
 import importlib

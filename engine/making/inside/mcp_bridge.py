@@ -1,5 +1,6 @@
-"""Connects stdin and stdout to an MCP server that only speaks HTTP. Written by Tool Agent.
+"""Connects stdin and stdout to an MCP server that only speaks HTTP.
 
+Written by Tool Agent.
 The server has the main thread, the bridge another one. The usual variables hold a free port; /proc tells which port the server took.
 The transports of the server's own SDK forward messages unchanged. Server and bridge end together.
 """

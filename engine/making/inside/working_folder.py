@@ -1,5 +1,6 @@
-"""Makes a working folder that an app may write to: copies of the repository's files, links to large ones. Written by Tool Agent.
+"""Makes a working folder that an app may write to: copies of the repository's files, links to large ones.
 
+Written by Tool Agent.
 The folder stays in the tool's home over restarts: the app's own files stay, and the repository's files are those of the running version.
 A file that the app has changed is its own, except for modules. The repository's databases and logs are copied once, because the app
 writes to them. Small files are copied because many apps refuse a file that a link leads out of their folder to.

@@ -119,7 +119,7 @@ def successor(present: ToolEntry, candidate: Candidate, version: str) -> ToolEnt
     """
     before, ids = present.manifest, [entry.manifest.tool_id for entry in candidate.entries]
     if ids != [before.tool_id]:
-        raise NotASuccessor(f"A repair puts down {before.tool_id!r} and nothing else; what was put down is {', '.join(ids)}.")
+        raise NotASuccessor(f"A repair submits {before.tool_id!r} and nothing else; {', '.join(ids)} was submitted.")
     made = candidate.entries[0]
     now = made.manifest
     _require_no_more(before, now)
@@ -177,5 +177,5 @@ def _require_test_mode(manifest: ToolManifest) -> None:
 
 def _source(before: ToolSource, now: ToolSource) -> ToolSource:
     if type(before) is not type(now) or not before.mended:
-        raise NotASuccessor(f"The tool has the runtime {before.type!r}, and what was put down has {now.type!r}. Keep the runtime.")
+        raise NotASuccessor(f"The tool has the runtime {before.type!r}, and the submitted tool has {now.type!r}. Keep the runtime.")
     return before.model_copy(update={name: getattr(now, name) for name in before.mended})

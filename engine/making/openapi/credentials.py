@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from engine.making.json_values import Part, items, part, texts
 from engine.making.openapi.documents.document import OpenApiDocument
-from engine.making.openapi.documents.servers import is_private
+from engine.making.openapi.documents.servers import may_carry_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,6 @@ def _sent(document: OpenApiDocument, named: str, scopes: JsonValue) -> Iterator[
 def _of_oauth(flows: Part, scopes: JsonValue) -> Credential:
     """Client credentials, else a token that was obtained elsewhere."""
     url = part(flows.get("clientCredentials")).get("tokenUrl")
-    if not isinstance(url, str) or not is_private(url):
+    if not isinstance(url, str) or not may_carry_key(url):
         return Credential(word="Bearer")
     return Credential(word="Bearer", kind="client_credentials", token_url=url, scopes=tuple(texts(items(scopes))))

@@ -1,4 +1,7 @@
-"""Selects the operations that become tools: those that the task names. If there are too many, whole tags."""
+"""Selects the operations that become tools: those that the task names.
+
+If there are too many, whole tags.
+"""
 
 from collections.abc import Sequence
 

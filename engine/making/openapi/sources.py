@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from engine.making.openapi.credentials import Credential
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
-from engine.making.openapi.documents.servers import is_private, server_fault
+from engine.making.openapi.documents.servers import may_carry_key, server_fault
 from engine.making.openapi.logins import login_of
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.requests import RequestShape
@@ -32,7 +32,7 @@ def remote_sources(document: OpenApiDocument, tool_name: str) -> SourceOf:
             return plain
         if not key.is_known:
             raise DocumentRefused("It wants to be shown something that is no single secret, or none that can be sent.")
-        if not is_private(url):
+        if not may_carry_key(url):
             raise DocumentRefused(
                 "It wants to be shown a key, which everybody on the way to an http:// address could read. Name an https:// one."
             )

@@ -1,4 +1,4 @@
-"""Runs a model's commands in a project. Keeps their whole output, and shows a part."""
+"""Runs a model's commands in a project, keeps their whole output, and shows a part."""
 
 import asyncio
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The containers of a task. Each is found by the use that made it; the task cannot name others."""
+"""The containers of a task.
+
+Each is found by the use that made it; the task cannot name others.
+"""
 
 import asyncio
 import json

@@ -30,7 +30,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class PutDown:
+class Submitted:
     """`file_id` names the candidate in the content store."""
 
     file_id: str

@@ -20,7 +20,7 @@ from engine.making.uv.locking import ProjectLocks, pinned
 from engine.making.workbench.bench import Workbench
 from engine.making.workbench.finishing import finished
 from engine.making.workbench.places import Area, place_of
-from engine.making.workbench.proposal import Judge, Proposal, PutDown
+from engine.making.workbench.proposal import Judge, Proposal, Submitted
 from engine.making.workbench.refusal import BenchRefused
 from engine.registry.archives import NotPackedError
 from engine.runtimes.environments.dependencies import Kind, Script, dependencies_of
@@ -53,9 +53,9 @@ class Proposals:
     ) -> None:
         self._gate, self._locks, self._candidates, self._is_anothers = gate, locks, candidates, is_anothers
 
-    async def put_down(
+    async def submit(
         self, bench: Workbench, own: str, told: Proposal, *, is_there: bool = False, runtime: MakeRuntime | None = None
-    ) -> PutDown:
+    ) -> Submitted:
         """`own` is the task's tool id; `is_there`: the task repairs the tool; `runtime` is the requested one.
 
         The same files give the same candidate. Raises BenchRefused, ScriptFailure, and errors of the content store.
@@ -76,7 +76,7 @@ class Proposals:
             raise BenchRefused(f"The files cannot be packed: {error}") from error
         finally:
             await finished(discard, folder)
-        return PutDown(file_id, manifest.backend_runtime)
+        return Submitted(file_id, manifest.backend_runtime)
 
     async def _require_id(self, task_id: str, own: str, tool_id: str, *, is_there: bool) -> None:
         if tool_id != own:
@@ -100,7 +100,7 @@ class Proposals:
         if not tree.has(_DOCKERFILE):
             raise BenchRefused(
                 f"{told.host_dir!r} has no {_DOCKERFILE}. A tool is built anew wherever it runs, so what was done by hand in a container "
-                f"does not count: write down in a {_DOCKERFILE}, beside the files that it copies, how to do it again."
+                f"does not count: write the steps into a {_DOCKERFILE}, beside the files that it copies."
             )
         if not told.internal_port:
             raise BenchRefused("internal_port is 0. Name the port that the tool listens on in its container.")

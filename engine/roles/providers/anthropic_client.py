@@ -1,4 +1,6 @@
-"""A turn by the anthropic client. Importing it takes seconds, so only `engine.roles.providers.anthropic` does, at the first request.
+"""A turn by the anthropic client.
+
+Importing it takes seconds, so only `engine.roles.providers.anthropic` does, at the first request.
 
 The client only sends and reads the raw stream: building its own objects of each event takes longer than everything else.
 """

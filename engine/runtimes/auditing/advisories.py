@@ -83,7 +83,7 @@ class Advisories:
         return replace(looked, unknown="; ".join(filter(None, (told, looked.unknown))), is_their_doing=True)
 
     async def judge(self, packages: Sequence[str]) -> Looked:
-        """Like `look`. If nothing can be found out, also finds whether the packages caused it, maybe on purpose."""
+        """Like `look`. If nothing can be found out, also finds whether the packages caused it, deliberately or not."""
         looked = await self.look(packages)
         # A look-up of other packages shows whether the service answers.
         if looked.has_looked or looked.is_their_doing or not (await self.look(_HARMLESS)).has_looked:

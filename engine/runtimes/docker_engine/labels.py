@@ -1,4 +1,7 @@
-"""Labels that name the owner of a container. Any user of the engine can write them; `seals.py` decides which to trust."""
+"""Labels that name the owner of a container.
+
+Any user of the engine can write them; `seals.py` decides which to trust.
+"""
 
 import contextlib
 import hashlib

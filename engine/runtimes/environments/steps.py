@@ -1,4 +1,7 @@
-"""The commands that install dependencies. They run in order, in the environment's folder."""
+"""The commands that install dependencies.
+
+They run in order, in the environment's folder.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

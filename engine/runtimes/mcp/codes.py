@@ -1,4 +1,7 @@
-"""Error codes that our side of a connection reports instead of an answer. A code that the server itself sends counts the same."""
+"""Error codes that our side of a connection reports instead of an answer.
+
+A code that the server itself sends counts the same.
+"""
 
 NOT_SENT = -31_001
 """Nothing reached the server."""

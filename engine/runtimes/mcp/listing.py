@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import cast
 
 from mcp import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header
@@ -91,7 +91,7 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
     return found
 
 
-def _shown(page: dict[str, Any], secrets: Sequence[str]) -> tuple[dict[str, JsonValue], int]:
+def _shown(page: dict[str, JsonValue], secrets: Sequence[str]) -> tuple[dict[str, JsonValue], int]:
     """The page with its secrets masked, and its size. Blocks."""
     return cast("dict[str, JsonValue]", masked(page, secrets)), len(json.dumps(page))
 

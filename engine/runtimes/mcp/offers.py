@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
@@ -39,7 +39,7 @@ _WATCHES: Mapping[str, bool] = {"resources/subscribe": True, "resources/unsubscr
 _LARGEST = 4 * 1_048_576
 """The most characters and values of an answer that is passed on."""
 
-Changed: TypeAlias = Callable[[str, str, Mapping[str, Any]], None]
+Changed: TypeAlias = Callable[[str, str, Mapping[str, JsonValue]], None]
 """Called with the server's name, the method and the parameters of a notification."""
 
 STARTED = "tool-agent/started"
@@ -57,7 +57,7 @@ class Changes:
     def __init__(self) -> None:
         self._listeners: list[Changed] = []
 
-    def say(self, server: str, method: str, params: Mapping[str, Any]) -> None:
+    def say(self, server: str, method: str, params: Mapping[str, JsonValue]) -> None:
         for listener in tuple(self._listeners):
             listener(server, method, params)
 
@@ -88,12 +88,12 @@ async def offered_by(server: Server, offer: Offer) -> dict[str, JsonValue]:
     return {"result": await asyncio.to_thread(_shown, result, server.secrets)}
 
 
-def _shown(result: dict[str, Any], secrets: Sequence[str]) -> JsonValue:
+def _shown(result: dict[str, JsonValue], secrets: Sequence[str]) -> JsonValue:
     """Blocks."""
     return masked(well_formed_value(cast("JsonValue", result)), secrets)
 
 
-async def _asked(server: Server, offer: Offer) -> dict[str, Any]:
+async def _asked(server: Server, offer: Offer) -> dict[str, JsonValue]:
     """Raises MCPError."""
     is_watched = _WATCHES.get(offer.method)
     if is_watched is None:

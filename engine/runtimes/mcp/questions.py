@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, cast
+from typing import cast
 
 from mcp import MCPError
 from pydantic import JsonValue
@@ -17,13 +17,13 @@ _MOST_AT_ONCE = 16
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 """Pauses before the request is sent again, if the server wants more input without a question."""
 
-Send = Callable[[Mapping[str, Any]], Awaitable[dict[str, Any]]]
+Send = Callable[[Mapping[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
 """Sends the request with these parameters besides its own, and returns the result. Raises MCPError."""
 
 
-async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
+async def answered(send: Send, dialogue: Dialogue) -> dict[str, JsonValue]:
     """The final result. Raises MCPError, also if the caller does not answer a question."""
-    more: dict[str, Any] = {}
+    more: dict[str, JsonValue] = {}
     pause_s = _PAUSE_S
     for _ in range(_MOST_ROUNDS):
         result = await send(more)
@@ -32,14 +32,14 @@ async def answered(send: Send, dialogue: Dialogue) -> dict[str, Any]:
         asked, state = result.get("inputRequests"), result.get("requestState")
         more = {"requestState": state} if isinstance(state, str) else {}
         if isinstance(asked, dict) and asked:
-            more["inputResponses"] = await _answers(cast("dict[str, Any]", asked), dialogue)
+            more["inputResponses"] = await _answers(cast("dict[str, JsonValue]", asked), dialogue)
         else:
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
     raise MCPError(code=STRANGE, message=f"The server asked for more {_MOST_ROUNDS} times without a result.")
 
 
-async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, JsonValue]:
+async def _answers(asked: Mapping[str, JsonValue], dialogue: Dialogue) -> dict[str, JsonValue]:
     if len(asked) > _MOST_AT_ONCE:
         raise MCPError(code=STRANGE, message=f"The server asked {len(asked)} things at once; at most {_MOST_AT_ONCE} are answered.")
     questions = [_question(key, one) for key, one in asked.items()]
@@ -48,10 +48,10 @@ async def _answers(asked: Mapping[str, Any], dialogue: Dialogue) -> dict[str, Js
 
 
 def _question(key: str, asked: object) -> Asked:
-    method = cast("dict[str, Any]", asked).get("method") if isinstance(asked, dict) else None
+    method = cast("dict[str, JsonValue]", asked).get("method") if isinstance(asked, dict) else None
     if not isinstance(method, str) or method not in ANSWER_OF:
         raise MCPError(code=STRANGE, message=f"The server asked a question that the protocol does not have: {str(method)[:100]}")
-    params = cast("dict[str, Any]", asked).get("params")
+    params = cast("dict[str, JsonValue]", asked).get("params")
     told = well_formed_value(cast("dict[str, JsonValue]", params) if isinstance(params, dict) else {})
     return Asked(method, cast("dict[str, JsonValue]", told), well_formed(key))
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import anyio
 from mcp import ClientSession, MCPError
@@ -38,7 +38,7 @@ _UNREACHED = (NOT_SENT, REFUSED, LOGIN, BROKEN, FORGOTTEN)
 _Up: TypeAlias = tuple[ClientSession, JSONRPCDispatcher[TransportContext]]
 
 
-def _unheard(_: str, __: Mapping[str, Any]) -> None: ...
+def _unheard(_: str, __: Mapping[str, JsonValue]) -> None: ...
 
 
 class Session:
@@ -132,13 +132,13 @@ class Session:
         return cast("CallToolResult", result)
 
     async def request(
-        self, method: str, params: Mapping[str, Any], dialogue: Dialogue | None = None, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+        self, method: str, params: Mapping[str, JsonValue], dialogue: Dialogue | None = None, headers: Mapping[str, str] | None = None
+    ) -> dict[str, JsonValue]:
         """The server's unchanged result; its questions go to the dialogue. Raises MCPError."""
         asked = dialogue or Silence()
         return await answered(lambda more: self._send(method, {**params, **more}, asked.listens, headers or {}), asked)
 
-    async def list_page(self, cursor: str | None) -> dict[str, Any]:
+    async def list_page(self, cursor: str | None) -> dict[str, JsonValue]:
         """One unchanged page of `tools/list`. Raises MCPError."""
         return await self.request("tools/list", {"cursor": cursor} if cursor is not None else {})
 
@@ -153,7 +153,7 @@ class Session:
             return False
         return True
 
-    async def once(self, method: str, params: Mapping[str, Any], listens: Listener) -> dict[str, Any]:
+    async def once(self, method: str, params: Mapping[str, JsonValue], listens: Listener) -> dict[str, JsonValue]:
         """The server's unchanged first result, which may be a question. Raises MCPError."""
         with self._counted():
             return await self._send(method, params, listens, {})
@@ -170,10 +170,13 @@ class Session:
 
     async def _watch(self, uris: Sequence[str]) -> None:
         """Listens by the request of 2026-07-28 that stays open while the server sends changes."""
+        wanted: list[JsonValue] = [*uris]
         with contextlib.suppress(MCPError):
-            await self._send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}, Listener(), {})
+            await self._send("subscriptions/listen", {"notifications": {"resourceSubscriptions": wanted}}, Listener(), {})
 
-    async def _send(self, method: str, params: Mapping[str, Any], listens: Listener, headers: Mapping[str, str]) -> dict[str, Any]:
+    async def _send(
+        self, method: str, params: Mapping[str, JsonValue], listens: Listener, headers: Mapping[str, str]
+    ) -> dict[str, JsonValue]:
         if not self.is_open:
             raise _closed()
         _, dispatcher = await asyncio.shield(self._up)

@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, TypeGuard, cast
+from typing import TypeGuard, cast
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
@@ -44,7 +44,7 @@ _MOST_QUESTIONS = 16
 Mask = Callable[[JsonValue], JsonValue]
 """Masks the server's secrets."""
 
-Noted = Callable[[str, Mapping[str, Any]], None]
+Noted = Callable[[str, Mapping[str, JsonValue]], None]
 """Called with method and parameters of a notification that belongs to no call."""
 
 
@@ -117,7 +117,7 @@ class Sieve:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await outgoing.send(SessionMessage(_as_answer(asked, answer)))
 
-    def _take_notification(self, method: str, params: Mapping[str, Any]) -> None:
+    def _take_notification(self, method: str, params: Mapping[str, JsonValue]) -> None:
         match method:
             case _ if not _is_json(params, _MOST_SAID):
                 pass
@@ -135,9 +135,9 @@ class Sieve:
             case _:
                 self._noted(method, cast("dict[str, JsonValue]", self._mask(dict(params))))
 
-    def _call_of(self, params: Mapping[str, Any]) -> "_Told | None":
+    def _call_of(self, params: Mapping[str, JsonValue]) -> "_Told | None":
         marked = params.get("_meta")
-        call_id = cast("dict[str, Any]", marked).get(IN_ANSWER_TO) if isinstance(marked, dict) else None
+        call_id = marked.get(IN_ANSWER_TO) if isinstance(marked, dict) else None
         if isinstance(call_id, str):
             return self._calls.get(call_id)
         return next(iter(self._calls.values())) if len(self._calls) == 1 else None
@@ -151,7 +151,7 @@ class _Told:
         self.asked: set[asyncio.Task[None]] = set()
         self._progress, self._last = request.progress, float("-inf")
 
-    def take_progress(self, params: Mapping[str, Any], mask: Mask) -> None:
+    def take_progress(self, params: Mapping[str, JsonValue], mask: Mask) -> None:
         message, done, total = params.get("message"), params.get("progress"), params.get("total")
         said = str(mask(well_formed(message))) if isinstance(message, str) else None
         if _is_number(done):
@@ -161,7 +161,7 @@ class _Told:
             self._last = now
             self._progress(text)
 
-    def take_log(self, params: Mapping[str, Any], mask: Mask) -> None:
+    def take_log(self, params: Mapping[str, JsonValue], mask: Mask) -> None:
         level, logger = params.get("level"), params.get("logger")
         if level in [*LogLevel]:
             named = well_formed(logger[:_LONGEST_LOGGER]) if isinstance(logger, str) else None
@@ -176,7 +176,7 @@ def _text(message: str | None, done: object, total: object) -> str:
     return f"{said} ({share})" if said else share
 
 
-def _is_json(params: Mapping[str, Any] | None, most: int) -> bool:
+def _is_json(params: Mapping[str, JsonValue] | None, most: int) -> bool:
     """Whether other JSON readers accept it: messages may hold `NaN`, `Infinity` and integers of thousands of digits."""
     if is_larger(params, most):
         return False
@@ -195,7 +195,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
         return False
 
 
-def _without_mark(params: Mapping[str, Any]) -> dict[str, JsonValue]:
+def _without_mark(params: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     meta = params.get("_meta")
     if not isinstance(meta, dict) or IN_ANSWER_TO not in meta:
         return dict(params)
@@ -207,7 +207,7 @@ def _without_mark(params: Mapping[str, Any]) -> dict[str, JsonValue]:
 def _as_answer(asked: JSONRPCRequest, answer: Mapping[str, JsonValue]) -> JSONRPCMessage:
     match answer:
         case {"result": dict() as result}:
-            return JSONRPCResponse(jsonrpc="2.0", id=asked.id, result=cast("dict[str, Any]", result))
+            return JSONRPCResponse(jsonrpc="2.0", id=asked.id, result=cast("dict[str, JsonValue]", result))
         case {"error": {"code": int() as code, "message": str() as message}}:
             return JSONRPCError(jsonrpc="2.0", id=asked.id, error=ErrorData(code=code, message=message))
         case _:

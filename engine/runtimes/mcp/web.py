@@ -5,7 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import httpx2
 from mcp.client.sse import sse_client
@@ -243,14 +243,14 @@ def _marked_line(line: bytes, call_id: str) -> bytes:
         return line
     if not isinstance(message, dict) or "method" not in message:
         return line
-    said = cast("dict[str, Any]", message)
+    said = cast("dict[str, JsonValue]", message)
     given: object = said.get("params") or {}
     if not isinstance(given, dict):
         # Not a valid message: the SDK would end the call.
         return b""
-    params = cast("dict[str, Any]", given)
+    params = cast("dict[str, JsonValue]", given)
     meta = params.get("_meta")
-    marks = cast("dict[str, Any]", meta) if isinstance(meta, dict) else {}
+    marks = meta if isinstance(meta, dict) else {}
     said["params"] = {**params, "_meta": {**marks, IN_ANSWER_TO: call_id}}
     return b"data: " + json.dumps(said).encode() + b"\n"
 

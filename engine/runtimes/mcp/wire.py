@@ -1,7 +1,6 @@
 """Adds metadata and headers to a request, by the agreed protocol revision."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
@@ -28,14 +27,15 @@ def is_modern(version: str) -> bool:
 
 
 def stamped(
-    method: str, params: Mapping[str, Any], version: str, listens: Listener, more: Mapping[str, str]
-) -> tuple[dict[str, Any], dict[str, str]]:
+    method: str, params: Mapping[str, JsonValue], version: str, listens: Listener, more: Mapping[str, str]
+) -> tuple[dict[str, JsonValue], dict[str, str]]:
     """Parameters and headers of a request, which declares the questions that this caller answers. `more` are its own headers."""
     headers = {MCP_PROTOCOL_VERSION_HEADER: version}
     if not is_modern(version):
         return dict(params), headers
+    before = params.get("_meta")
     meta: dict[str, JsonValue] = {
-        **params.get("_meta", {}),
+        **(before if isinstance(before, dict) else {}),
         PROTOCOL_VERSION_META_KEY: version,
         CLIENT_INFO_META_KEY: OURS.model_dump(by_alias=True, mode="json", exclude_none=True),
         CLIENT_CAPABILITIES_META_KEY: {

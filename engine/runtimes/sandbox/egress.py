@@ -17,6 +17,7 @@ from engine.runtimes.process.box import PYTHON, Box, Mount
 from engine.runtimes.sandbox.door import Door
 from engine.runtimes.sandbox.identity import Identity
 from engine.runtimes.sandbox.socket_folder import SocketFolder, SocketFolders
+from toolagent.core.loopback import LOOPBACK_NAMES
 
 PROXY_PORT = 3128
 """On the sandbox's own loopback."""
@@ -29,8 +30,6 @@ _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.
 _CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "GIT_SSL_CAINFO", "PIP_CERT")
 _PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
-_OWN = ("localhost", "127.0.0.1", "::1")
-"""Names of the program's own loopback."""
 _MOST_AT_ONCE = 2048
 
 
@@ -210,7 +209,7 @@ def _proxy_variables(port: int, private_hosts: Sequence[str]) -> dict[str, str]:
     address = f"http://{LOOPBACK}:{port}"
     both = {spelling: address for name in _PROXY_VARIABLES for spelling in (name, name.lower())}
     # A package index on this machine's loopback must be reached through the proxy.
-    own = ",".join(name for name in _OWN if not any(host.startswith((name, f"[{name}]")) for host in private_hosts))
+    own = ",".join(name for name in LOOPBACK_NAMES if not any(host.startswith((name, f"[{name}]")) for host in private_hosts))
     return both | {"NO_PROXY": own, "no_proxy": own, "NODE_USE_ENV_PROXY": "1"}
 
 

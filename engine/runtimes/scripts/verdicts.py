@@ -1,4 +1,7 @@
-"""Decides whether a script succeeded: exit code 0 and one JSON value on stdout. Its stderr decides nothing (ADR 0023)."""
+"""Decides whether a script succeeded: exit code 0 and one JSON value on stdout.
+
+Its stderr decides nothing (ADR 0023).
+"""
 
 import signal
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Uses of tools as the activity does them: a real database, a real sandbox, the machine's own package index."""
+"""Uses of tools as the activity runs them: a real database, a real sandbox, this machine's own package index."""
 
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ OWN = "word_counter"
 
 @dataclass
 class Agent:
-    """Asks for tools as a model does, each use in a message of its own."""
+    """Uses tools as a model does, each use in a message of its own."""
 
     role: CodingRole
     use_tool: UseTool
@@ -61,7 +61,7 @@ class Agent:
         return await self.benches.of(TASK)
 
     async def ask(self, name: str, /, **given: JsonValue) -> ToolRun:
-        """A use that is to be done; the model has said so."""
+        """A recorded use that is to be run."""
         self.position += 1
         use = ToolUse(id="toolu_1", name=name, input=given)
         await self.messages.put(TASK, self.position, Message(role="assistant", content=(use,)))
@@ -74,12 +74,12 @@ class Agent:
         return await self.do(await self.ask(name, **given))
 
     async def shown(self, position: int | None = None) -> ToolOutcome:
-        """What the model is shown of the last use."""
+        """The text that the model gets about the last use."""
         key = key_of_use(position or self.position, "toolu_1")
         return (await self.outcomes.get(TASK, (key,)))[key]
 
     async def told(self, name: str, /, **given: JsonValue) -> str:
-        """What the model is shown of a use that works."""
+        """The text that the model gets about a use that succeeds."""
         note = await self.use(name, **given)
         shown = await self.shown()
         assert not note.is_error, shown.content

@@ -1,4 +1,4 @@
-"""An agent that asks for packages which do not exist, or are not what they seem, gets none of them, and is told what to do."""
+"""An agent that requests packages that do not exist, or imitate others, gets none of them, and is told what to do."""
 
 from collections.abc import AsyncGenerator
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from toolagent.testing.servers.index_server import IndexServer
 
 @pytest_asyncio.fixture
 async def index(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[IndexServer]:
-    """The only one that uv knows of."""
+    """The only index of uv."""
     async with IndexServer(bad_packages(datetime.now(UTC))) as server:
         for name in ("UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_INDEX_URL"):
             monkeypatch.delenv(name, raising=False)

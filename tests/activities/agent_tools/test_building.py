@@ -1,4 +1,4 @@
-"""The way of a tool through its uses, from nothing to a candidate."""
+"""An agent builds a tool, from the first use to a candidate."""
 
 import asyncio
 import io
@@ -59,7 +59,7 @@ for _ in range(50):
 ASK = "python main.py --port 8123 & python ../probe.py; kill $!"
 
 
-async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
+async def test_a_tool_is_made_and_submitted(agent: Agent) -> None:
     assert f"{WORK}/words" in await agent.told("create_uv_project", name="words")
     await agent.told("write_file", path="words/main.py", content=MAIN)
     await agent.told("uv_add_dependency", project_dir=f"{WORK}/words", package="idna")
@@ -69,8 +69,8 @@ async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
     assert '{"status": "ok", "idna": true}' in said
     assert "import argparse" in await agent.told("read_file", path=f"{WORK}/words/main.py")
     note = await agent.use("register_tool", **ABOUT, input_schema=SCHEMA, side_effect_scope="none")
-    assert note.put_down is not None, (await agent.shown()).content
-    candidate = await agent.candidates.load(note.put_down)
+    assert note.product is not None, (await agent.shown()).content
+    candidate = await agent.candidates.load(note.product)
     (entry,) = candidate.entries
     (source,) = entry.sources
     assert isinstance(source, LocalSource)
@@ -82,17 +82,17 @@ async def test_a_tool_is_made_and_put_down(agent: Agent) -> None:
     assert b"--hash=" in files["requirements.lock"]
     assert b"iniconfig" not in files["requirements.lock"]
     again = await agent.use("register_tool", **ABOUT, input_schema=SCHEMA, side_effect_scope="none")
-    assert again.put_down == note.put_down
+    assert again.product == note.product
     assert [line.kind.value for line in await agent.notes.after(TASK)][1:3] == ["TOOL_USE", "TOOL_RESULT"]
 
 
-async def test_a_tool_without_dependencies_can_be_put_down(agent: Agent) -> None:
+async def test_a_tool_without_dependencies_can_be_submitted(agent: Agent) -> None:
     await agent.told("create_uv_project", name="words")
     await agent.told("write_file", path="words/main.py", content="print()\n")
-    assert (await agent.use("register_tool", **ABOUT)).put_down is not None
+    assert (await agent.use("register_tool", **ABOUT)).product is not None
 
 
-async def test_what_the_gate_refuses_is_not_installed_and_not_put_down(agent: Agent) -> None:
+async def test_what_the_gate_refuses_is_not_installed_and_not_submitted(agent: Agent) -> None:
     await agent.told("create_uv_project", name="words")
     assert "requests" in await agent.refused("uv_add_dependency", project_dir="words", package="reqeusts")
     assert "address" in await agent.refused("uv_add_dependency", project_dir="words", package="x @ https://example.com/x.whl")
@@ -103,15 +103,15 @@ async def test_what_the_gate_refuses_is_not_installed_and_not_put_down(agent: Ag
     await agent.told("write_file", path="words/pyproject.toml", content='[project]\nname = "words"\nversion = "1"\n')
     await agent.told("write_file", path="words/requirements.lock", content="reqeusts==1 --hash=sha256:00\n")
     note = await agent.use("register_tool", **ABOUT)
-    assert note.put_down is not None
-    source = (await agent.candidates.load(note.put_down)).entries[0].sources[0]
+    assert note.product is not None
+    source = (await agent.candidates.load(note.product)).entries[0].sources[0]
     assert isinstance(source, LocalSource)
     assert "reqeusts" not in str(await archive_of(agent, source.content or ""))
     await agent.told("write_file", path="words/main.py", content='# /// script\n# dependencies = ["x"]\n# ///\n')
     assert "/// script" in await agent.refused("register_tool", **ABOUT)
 
 
-async def test_nobody_elses_id_is_taken_and_nothing_unusable_is_put_down(agent: Agent) -> None:
+async def test_nobody_elses_id_is_taken_and_nothing_unusable_is_submitted(agent: Agent) -> None:
     await agent.told("create_uv_project", name="words")
     assert "main.py" in await agent.refused("register_tool", **ABOUT)
     await agent.told("write_file", path="words/main.py", content="print()\n")
@@ -139,8 +139,8 @@ async def test_a_project_that_became_a_link_is_not_packed(agent: Agent, tmp_path
     await agent.told("create_uv_project", name="other")
     await agent.told("run_in_uv", project_dir="other", command="cd /work; rm words; mv was words; ln -s /etc/passwd words/passwd")
     note = await agent.use("register_tool", **ABOUT)
-    assert note.put_down is not None
-    source = (await agent.candidates.load(note.put_down)).entries[0].sources[0]
+    assert note.product is not None
+    source = (await agent.candidates.load(note.product)).entries[0].sources[0]
     assert isinstance(source, LocalSource)
     assert "passwd" not in await archive_of(agent, source.content or "")
     assert [process.has_ended for process in running] == [True]
@@ -162,7 +162,7 @@ async def test_a_tool_that_is_to_be_mended_keeps_its_id(agent: Agent) -> None:
         http_method="POST",
         manifest={"name": "Words", "description": "Counts words."},
     )
-    assert (await proposals.put_down(bench, OWN, proposal, is_there=True)).file_id
+    assert (await proposals.submit(bench, OWN, proposal, is_there=True)).file_id
 
 
 async def test_what_is_interrupted_is_done_again_and_what_is_done_is_not(agent: Agent) -> None:

@@ -104,7 +104,7 @@ async def test_containers_of_others_cannot_be_named(docking: Agent) -> None:
     assert other.containers.own == ()
 
 
-async def test_a_docker_tool_is_put_down_by_its_dockerfile(docking: Agent) -> None:
+async def test_a_docker_tool_is_submitted_by_its_dockerfile(docking: Agent) -> None:
     about = {"tool_id": OWN, "name": "Words", "description": "Counts.", "runtime_type": "docker", "internal_port": 8000}
     assert "host_dir" in await docking.refused("register_tool", **about)
     await docking.told("write_file", path="app/main.py", content="print()\n")
@@ -112,8 +112,8 @@ async def test_a_docker_tool_is_put_down_by_its_dockerfile(docking: Agent) -> No
     await docking.told("write_file", path="app/Dockerfile", content=f"FROM {IMAGE}\nEXPOSE 8000\n")
     assert "no container" in await docking.refused("register_tool", **about, host_dir=f"{WORK}/app", container_id="0123456789ab")
     note = await docking.use("register_tool", **about, host_dir=f"{WORK}/app", endpoint_path="/run")
-    assert note.put_down is not None
-    (entry,) = (await docking.candidates.load(note.put_down)).entries
+    assert note.product is not None
+    (entry,) = (await docking.candidates.load(note.product)).entries
     (source,) = entry.sources
     assert isinstance(source, DockerSource)
     assert (source.dockerfile, source.internal_port, source.endpoint_path) == ("Dockerfile", 8000, "/run")

@@ -1,4 +1,4 @@
-"""What a tool is put down with is what was judged and tried, wherever else its files say something."""
+"""A candidate has the dependencies that were judged and tried, whatever else its files name."""
 
 import asyncio
 from collections.abc import Sequence
@@ -38,8 +38,8 @@ async def test_a_text_that_is_no_metadata_is_no_reason_to_refuse_and_no_list_is_
     await agent.told("write_file", path="words/main.py", content='print("# /// script")\n')
     await agent.told("write_file", path="words/main.py.lock", content="version = 1\n")
     note = await agent.use("register_tool", **ABOUT)
-    assert note.put_down is not None, (await agent.shown()).content
-    source = (await agent.candidates.load(note.put_down)).entries[0].sources[0]
+    assert note.product is not None, (await agent.shown()).content
+    source = (await agent.candidates.load(note.product)).entries[0].sources[0]
     assert isinstance(source, LocalSource)
     assert sorted(await archive_of(agent, source.content or "")) == ["main.py", "pyproject.toml", "requirements.lock"]
 
@@ -60,11 +60,11 @@ async def test_what_was_not_installed_here_is_of_the_age_that_was_judged_too(age
     for then, is_old in ((datetime(2024, 1, 1, tzinfo=UTC), False), (datetime(2026, 1, 1, tzinfo=UTC), True)):
         proposals._gate = Judged(then)  # pyright: ignore[reportPrivateUsage]
         note = await agent.use("register_tool", **ABOUT)
-        assert (note.put_down is not None) is is_old, (await agent.shown()).content
+        assert (note.product is not None) is is_old, (await agent.shown()).content
 
 
 class Judged:
-    """Lets everything pass that is older than that."""
+    """A judge that permits everything older than its date."""
 
     def __init__(self, not_after: datetime) -> None:
         self._not_after = not_after

@@ -1,4 +1,4 @@
-"""What a model is told of its tools, and what it is told of arguments that do not fit."""
+"""The descriptions of the tools for a model, and the errors for arguments that do not fit."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ SPECIFIED = {
 
 
 def test_the_tools_are_those_that_were_agreed_on(request: pytest.FixtureRequest) -> None:
-    """`pytest tests/api tests/activities/agent_tools --update-snapshots` writes them anew."""
+    """`pytest tests/api tests/activities/agent_tools --update-snapshots` writes the snapshot."""
     offers = [offer.model_dump(mode="json") for offer in OFFERED.offers]
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(offers, ensure_ascii=False, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""The activity: what it tells, what it raises, what it writes down."""
+"""The activity `use_tool`: what it returns, raises and records."""
 
 import os
 import time
@@ -142,7 +142,7 @@ async def test_an_index_that_is_away_is_asked_again_before_the_model_is_told(age
     assert "The index is away." in (await agent.shown()).content
 
 
-async def test_the_runtime_that_is_asked_for_is_the_one_that_is_put_down(agent: Agent, database: Database) -> None:
+async def test_the_runtime_that_is_asked_for_is_the_one_that_is_submitted(agent: Agent, database: Database) -> None:
     wanted = task(2, BuildTool(tool_name=OWN, description="Count words.", runtime="docker"))
     await TaskTable(database).create(wanted)
     run = await agent.ask("register_tool", **ABOUT)
@@ -174,7 +174,7 @@ async def test_a_use_of_no_task_is_our_fault(agent: Agent) -> None:
 
 
 class Judges:
-    """Says the same of every package."""
+    """A judge with the same verdict for all packages."""
 
     def __init__(self, word: DependencyRefusal | Exception) -> None:
         self._word = word

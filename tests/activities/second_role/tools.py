@@ -1,4 +1,4 @@
-"""What a librarian's model may do."""
+"""The functions of a librarian's model."""
 
 from typing import Annotated
 
@@ -26,7 +26,7 @@ async def look_up(arguments: LookUp, shelves: Shelves) -> Used:
 
 
 async def answer(arguments: Answer, _shelves: Shelves) -> Used:
-    return Used({"answered": True}, put_down=arguments.place)
+    return Used({"answered": True}, product=arguments.place)
 
 
 LIBRARY_TOOLS = (

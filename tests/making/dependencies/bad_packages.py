@@ -1,4 +1,4 @@
-"""A stand-in index with packages that machine-written code must not get, and with one that it may."""
+"""A test index with packages that machine-written code must not depend on, and one permitted package."""
 
 from datetime import datetime, timedelta
 
@@ -19,7 +19,7 @@ def parts(text: str) -> list[str]:
 
 
 def bad_packages(now: datetime) -> IndexPackages:
-    """The index has those that are not invented; `now` says how old they are."""
+    """The packages; the index has those that exist. `now` decides their age."""
     old, new = now - timedelta(days=400), now - timedelta(days=2)
     honest = IndexedPackage(name=HONEST, releases=(Release(version="1.0", uploaded=old, modules={"word_parts.py": _PARTS}),))
     near = (IndexedPackage(name=name, releases=(Release(version="1.0", uploaded=old),)) for name in NEAR)

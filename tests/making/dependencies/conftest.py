@@ -1,4 +1,4 @@
-"""A package index of the test's own, over real HTTP, and the gate before it."""
+"""A package index of the test, over real HTTP, and the gate in front of it."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """`days` ago."""
+    """A file that was uploaded `days` ago."""
 
     version: str
     days: float = 1000
@@ -36,7 +36,9 @@ class Upload:
 
 @dataclass(slots=True)
 class Index:
-    """Serves the simple API. `dated`: with upload times; `json`: else HTML, whatever is accepted; `away`: answers with this status."""
+    """Serves the simple API. `dated`: with upload times; `json`: as JSON, otherwise as HTML whatever is accepted; `away`: answers with this
+    status.
+    """
 
     packages: dict[str, tuple[Upload, ...]] = field(default_factory=dict[str, tuple[Upload, ...]])
     dated: bool = True
@@ -97,7 +99,7 @@ Gate = Callable[..., DependencyGate]
 
 @pytest_asyncio.fixture
 async def gate(index: Index, popular: PopularPackages) -> AsyncGenerator[Gate]:
-    """A gate with this policy, on this index or on others."""
+    """Makes gates with a policy, on this index or on others."""
     async with contextlib.AsyncExitStack() as stack:
 
         def make(addresses: tuple[str, ...] | None = None, clock: Callable[[], float] | None = None, **policy: object) -> DependencyGate:

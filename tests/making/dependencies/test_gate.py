@@ -1,4 +1,4 @@
-"""What machine-written code may depend on."""
+"""The dependencies that machine-written code may have."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Where uv looks for packages, in its order."""
+"""The addresses where uv looks for packages, in its order."""
 
 import asyncio
 from pathlib import Path
@@ -39,7 +39,7 @@ async def test_what_the_installer_could_not_say_is_away() -> None:
 
 
 async def test_uv_itself_is_asked(tmp_path: Path) -> None:
-    """With its settings in a file, where no variable shows them."""
+    """uv's settings are in a file, so no variable shows them."""
     settings = tmp_path / "uv.toml"
     settings.write_text('[[index]]\nurl = "http://127.0.0.1:9/simple"\ndefault = true\n', "utf-8")
     programs = Programs.found(Path(uv.find_uv_bin()))

@@ -1,4 +1,4 @@
-"""The gate before a real installation: what it refuses is never downloaded, and what it passes is what is installed."""
+"""The gate before a real installation: refused packages are never downloaded, and permitted ones are installed."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ async def server() -> AsyncGenerator[IndexServer]:
 
 
 def install(server: IndexServer, home: Path, requirements: list[str], not_after: str) -> list[str]:
-    """What is there afterwards."""
+    """Install, and return the installed packages."""
     folder = home / "installed"
     subprocess.run(
         [

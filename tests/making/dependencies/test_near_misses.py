@@ -1,4 +1,4 @@
-"""Names that can be taken for popular ones, and names that cannot."""
+"""Names that resemble popular ones, and names that do not."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The operator's policy of dependencies: what its file says counts, what nobody understands is an error that names it."""
+"""The operator's policy of dependencies: its file is enforced, and an invalid entry is an error that names it."""
 
 import json
 from pathlib import Path

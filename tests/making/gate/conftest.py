@@ -1,4 +1,4 @@
-"""The parts that run tools for real, and a good tool with ways of spoiling it."""
+"""The real parts that run tools, and a good tool with ways to break it."""
 
 import os
 import shutil
@@ -70,7 +70,7 @@ def notes() -> Notes:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Of environments and of what derivations keep: made once for all tests."""
+    """The folders of environments and of derived cases, shared by all tests."""
     return tmp_path_factory.mktemp("environments"), tmp_path_factory.mktemp("derived")
 
 
@@ -88,7 +88,7 @@ def launcher(state: Path) -> Generator[Launcher]:
 
 @dataclass(frozen=True, slots=True)
 class Court:
-    """Where tools are judged; `derived` is where what it takes long to find out is kept."""
+    """Judges tools; `derived` is the folder where expensive derivations are kept."""
 
     parts: RuntimeParts
     derived: Path
@@ -117,7 +117,7 @@ class Court:
 
 @pytest_asyncio.fixture
 async def court(tmp_path: Path, state: Path, launcher: Launcher, folders: tuple[Path, Path], notes: Notes) -> AsyncGenerator[Court]:
-    """Whatever the test did, no process and no folder of a trial is left."""
+    """Requires after each test that no process and no folder of a trial is left."""
     environments, derived = folders
     http = HttpExchange(max_result_bytes=64 * 1024)
     parts = RuntimeParts(
@@ -149,7 +149,7 @@ def _mark_of(process: psutil.Process) -> str | None:
 
 @pytest.fixture
 def spoilt(tmp_path: Path) -> Callable[..., ToolEntry]:
-    """The good tool as a project of the data folder, with these texts in it replaced."""
+    """The good tool as a project of the data folder, with these texts replaced."""
 
     def make(*changes: tuple[str, str], hosts: tuple[str, ...] = ()) -> ToolEntry:
         project = tmp_path / "data" / "reckoner"

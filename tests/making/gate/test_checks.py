@@ -1,4 +1,4 @@
-"""What single checks make of what a candidate does, with a candidate that does as it is told."""
+"""Single checks, with a candidate whose behaviour the test sets."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ READING = RemoteSource(remote_url="http://example.test", http_method="GET")
 
 @dataclass
 class Candidate:
-    """An OnTrial that answers as it is told to."""
+    """An OnTrial with set answers."""
 
     replies: Callable[[str, Params | bytes], Reply] = lambda _tool, _content: Reply(Came.ANSWER)
     statuses: Mapping[str, int] = field(default_factory=dict[str, int])

@@ -1,4 +1,4 @@
-"""Cases out of a schema, by the real library in a process of its own."""
+"""Cases derived from a schema by the real library, in a process of its own."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""A good tool passes the gate; each way of being bad is found by its own check, and by no other."""
+"""A good tool passes the gate; each fault is found by its own check, and by no other."""
 
 from collections.abc import Callable
 
@@ -81,7 +81,7 @@ async def test_nothing_is_asked_of_what_does_not_start(court: Court, spoilt: Spo
 
 @pytest.mark.promise("withheld-stays-withheld")
 async def test_nothing_that_was_withheld_is_told(court: Court, spoilt: Spoilt) -> None:
-    """A tool that repeats in its errors, and in the hosts it asks for, what it was given."""
+    """The tool repeats its inputs in its errors, and in the hosts that it requests."""
     leaking = (
         "total = sum(numbers)",
         "total = sum(numbers)\n    import contextlib, urllib.request\n    if numbers and numbers[0] in (70707, 90909):\n"

@@ -1,4 +1,4 @@
-"""Which exception of a log is named as what its tool raised."""
+"""Which exception of a log is reported as the one that the tool raised."""
 
 from pathlib import Path
 

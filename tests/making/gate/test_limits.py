@@ -1,4 +1,4 @@
-"""What a candidate is not asked, and what ends when the time is over."""
+"""Questions that a candidate is not asked, and the end of a check when its time is over."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -27,10 +27,10 @@ REMOTE = entry(RemoteSource(remote_url="https://example.test", remote_api_key="s
 
 
 class Known(Derivation):
-    """Cases that nobody has to derive."""
+    """Cases that need no derivation."""
 
     def begin(self, manifests: Iterable[ToolManifest]) -> None:
-        """There is nothing to do."""
+        """Does nothing."""
 
     async def of(self, manifest: ToolManifest) -> Cases:  # noqa: ARG002 - the same for all
         return await asyncio.sleep(0, tuple({"numbers": [number], "operation": "sum"} for number in range(5)))
@@ -42,7 +42,7 @@ async def _for_ever() -> None:
 
 @dataclass
 class Waiting(Candidate):
-    """Does what it is told to, each time it is called."""
+    """A candidate that runs `do` at each call."""
 
     do: Callable[[], Awaitable[None]] = _for_ever
 

@@ -1,4 +1,4 @@
-"""A candidate that answers without end to what no call can be."""
+"""A candidate whose answers to invalid calls do not end."""
 
 import asyncio
 import itertools
@@ -24,7 +24,7 @@ MIB = 1 << 20
 
 
 class Up:
-    """A Supervisor of something that is there."""
+    """A Supervisor of a running tool."""
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket

@@ -1,4 +1,4 @@
-"""What the gate tells a maker is what it saw before the tool was shown anything that its maker must not learn."""
+"""The gate tells a maker only what it saw before the tool was shown the withheld examples."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ SANDBOX = SandboxAccount(level=SandboxLevel.BUBBLEWRAP, requested=SandboxGrant()
 
 @dataclass
 class Gossip:
-    """An OnTrial that repeats in all it says what it was asked before."""
+    """An OnTrial that repeats earlier questions in all its answers."""
 
     heard: list[str] = field(default_factory=list[str])
 
@@ -47,7 +47,7 @@ class Gossip:
         await asyncio.sleep(0)
 
     def tell(self, progress: str) -> None:
-        """Nobody listens."""
+        """Does nothing."""
 
     async def log_size(self, tool_id: str) -> int:  # noqa: ARG002 - the protocol's
         return await asyncio.sleep(0, 0)

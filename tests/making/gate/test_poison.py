@@ -1,4 +1,4 @@
-"""What ended the process of a version is the first that its repair is asked."""
+"""The input that ended the process of a version is tried first on its repair."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

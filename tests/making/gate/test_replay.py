@@ -1,4 +1,4 @@
-"""Calls that were answered well are answered by a repaired version as before, or it is refused."""
+"""A repaired version answers earlier successful calls as before, or it is refused."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -73,7 +73,7 @@ def repairs(database: Database) -> Repairs:
 
 
 async def judged(court: Court, repairs: Repairs, made: ToolEntry, *recorded: CallRecord, manifest: ToolManifest = PRESENT) -> Judgement:
-    """Of what was made in place of the good tool, after these calls of it."""
+    """The judgement of a replacement of the good tool, after these calls."""
     present = entry_of().model_copy(update={"manifest": manifest})
     await repairs.registry.register(present.manifest, present.sources)
     for one in recorded:
@@ -144,7 +144,7 @@ async def test_a_call_that_may_change_something_is_not_made_again(court: Court, 
 
 
 def acting(spoilt: Spoilt, *changes: tuple[str, str], more: int = 0, **said: object) -> ToolEntry:
-    """A candidate that fails when it is to act; `more` is added to its sums."""
+    """A candidate that fails in real calls; `more` is added to its sums."""
     made = spoilt(*DRY, *changes, ("HOME = Path(", f"MORE = {more}\nHOME = Path("))
     return made.model_copy(update={"manifest": TESTED.model_copy(update=said)})
 
@@ -166,7 +166,7 @@ async def test_a_tool_with_a_test_mode_is_asked_in_that_and_gives_what_it_gave_i
 
 
 async def test_what_comes_in_test_mode_has_the_form_that_the_version_in_use_says(court: Court, repairs: Repairs, spoilt: Spoilt) -> None:
-    """Whatever the candidate says of its own results."""
+    """The output schema of the candidate does not count."""
     made = acting(spoilt, ('"count": len(numbers)', '"count": "many"'), output_schema={"type": "object"})
     judgement = await judged(court, repairs, made, NINE, manifest=TESTED)
     assert failed_checks(judgement) == [NAME]
@@ -235,7 +235,7 @@ def test_what_the_mended_version_answered_counts_more_than_what_others_did() -> 
 
 
 def test_a_call_whose_result_holds_a_secret_is_left_out() -> None:
-    """By its name, its form or its schema: what was answered is quoted to who mends the tool."""
+    """It is known by its name, its form or its schema: the agent that repairs the tool sees these results."""
     schema: JsonSchema = {"properties": {"pin": {"type": "string", "format": "password"}}}
     results: list[JsonValue] = [{"token": "abcd-old"}, [{"note": "use sk-abcdefghijklmnopqrst"}], {"pin": "1234"}, {"max_token": 3}]
     records = [record(number, {"numbers": [number], "operation": "sum"}, result) for number, result in enumerate(results)]

@@ -1,4 +1,4 @@
-"""What became of processes is counted by process, whoever shares it; whom they ask for is named until something is withheld."""
+"""Ended processes are counted once, however many tools share them; requested hosts are named until examples are withheld."""
 
 from datetime import UTC, datetime
 

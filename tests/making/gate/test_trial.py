@@ -1,4 +1,4 @@
-"""A candidate on trial is apart from the version in use, and leaves nothing."""
+"""A candidate on trial is separate from the version in use, and leaves nothing behind."""
 
 import asyncio
 import itertools
@@ -253,7 +253,7 @@ async def test_a_tool_with_a_parameter_in_a_header_passes(court: Court, spoilt: 
 
 
 class Away:
-    """A content store."""
+    """A content store that is unavailable."""
 
     async def fetch(self, content: str, folder: Path) -> Path:  # noqa: ARG002 - the protocol's
         raise await asyncio.sleep(0, ContentUnavailableError("The content store does not answer."))
@@ -307,7 +307,7 @@ async def test_a_container_on_trial_sees_and_leaves_nothing_of_the_version_in_us
 
 
 async def _first(look: Callable[[], Awaitable[str]]) -> str:
-    """What it wrote is read beside its answer, so it may come a moment later."""
+    """The first line of its output, which may come a moment after its answer."""
     async with asyncio.timeout(60):
         for pause in itertools.repeat(0.05):
             if said := await look():

@@ -1,4 +1,4 @@
-"""A folder that is deeper than Python goes into itself."""
+"""A folder deeper than Python's recursion limit."""
 
 import os
 from collections.abc import Generator
@@ -12,7 +12,7 @@ DEPTH = 1_100
 
 @contextmanager
 def deep_folder(folder: Path, name: str = "d", depth: int = DEPTH) -> Generator[None]:
-    """With one file, at its end. It goes again: pytest cannot remove it."""
+    """A deep folder with one file at its end. It is removed here, because pytest cannot remove it."""
     folder.mkdir()
     try:
         fd = os.open(folder, os.O_RDONLY)

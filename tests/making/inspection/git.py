@@ -1,4 +1,4 @@
-"""Repositories made on the spot by the real git."""
+"""Repositories made by the real git."""
 
 import subprocess
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ def git(folder: Path, *arguments: str, stdin: str = "") -> str:
 
 
 def repository(folder: Path, files: Mapping[str, str]) -> str:
-    """A repository with these files in one commit; its address."""
+    """A repository with these files in one commit. Returns its address."""
     folder.mkdir(parents=True)
     folder.chmod(0o755)
     git(folder, "init", "--quiet")

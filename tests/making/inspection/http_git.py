@@ -1,4 +1,4 @@
-"""A server of repositories over HTTP: the real git behind it."""
+"""A server of repositories over HTTP, with the real git."""
 
 import subprocess
 import threading

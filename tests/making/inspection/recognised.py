@@ -1,4 +1,4 @@
-"""Small repositories, and what is found in them."""
+"""Small repositories, and the findings in them."""
 
 import textwrap
 from collections.abc import Mapping

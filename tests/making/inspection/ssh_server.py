@@ -1,4 +1,4 @@
-"""A real sshd on 127.0.0.1 with keys of its own, run by whoever runs the tests."""
+"""A real sshd on 127.0.0.1 with keys of its own, run by the user of the tests."""
 
 import getpass
 import os
@@ -19,7 +19,9 @@ _READY = "Server listening"
 
 @dataclass(frozen=True, slots=True)
 class SshServer:
-    """`key` is let in, `stranger` is not. `known_hosts` knows the server as `host` at its port, `other_hosts` knows another key of it."""
+    """The server accepts `key`, and not `stranger`. `known_hosts` names the server as `host` with its port, `other_hosts` names it with
+    another key.
+    """
 
     port: int
     key: Path
@@ -31,7 +33,7 @@ class SshServer:
 
 @contextmanager
 def ssh_server(folder: Path, host: str) -> Generator[SshServer]:
-    """Serves whatever the user can read, at a free port, while the block lasts."""
+    """Serves all files that the user can read, on a free port, during the block."""
     for name in ("host", "other", "key", "stranger"):
         command = ("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(folder / name))
         subprocess.run(command, check=True)

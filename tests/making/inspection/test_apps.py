@@ -1,4 +1,4 @@
-"""Apps beyond FastAPI become tools that answer: Flask, Starlette without a document, Gradio."""
+"""Apps other than FastAPI become tools: Flask, Starlette without a document, Gradio."""
 
 import shutil
 from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""What no retry mends is told as the reason why nothing was built."""
+"""The reason of a failed build names what no other way can mend."""
 
 import json
 from collections.abc import AsyncGenerator, Sequence
@@ -46,7 +46,7 @@ def older(told: str) -> str:
 
 
 class SecondTimeUnavailable(WayBuilder):
-    """What is built does not run, and what is older cannot be installed."""
+    """A builder whose first build fails, and whose second one finds the packages unavailable."""
 
     times = 0
 
@@ -59,7 +59,7 @@ class SecondTimeUnavailable(WayBuilder):
 
 
 class Refused(WayBuilder):
-    """Whose repository says what no manifest can be."""
+    """A builder that refuses its repository."""
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:  # noqa: ARG002 - whatever it is given
         raise refusal()
@@ -156,7 +156,7 @@ server.run()
 async def test_a_server_that_is_older_than_the_newest_release_of_what_it_depends_on_gets_one_of_before(
     tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
 ) -> None:
-    """Its lower bound lets mcp 2 in, which has no FastMCP."""
+    """Its lower bound permits mcp 2, which has no FastMCP."""
     (tmp_path / "origin").mkdir()
     (tmp_path / "origin/server.py").write_text(SERVER)
     (tmp_path / "origin/requirements.txt").write_text("mcp>=1.2\n")
@@ -192,7 +192,7 @@ async def test_a_script_that_says_nothing_has_what_it_imports_locked_beside_it(
 
 
 class OnlyColorama(ProjectLocks):
-    """Of an index that has nothing else; counts the locks."""
+    """Locks of an index with only this package; counts them."""
 
     made = 0
 

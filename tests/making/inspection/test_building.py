@@ -1,4 +1,4 @@
-"""From a repository to tools that can be called, without a model."""
+"""Tools are built from repositories without a model."""
 
 import json
 import textwrap
@@ -139,7 +139,7 @@ async def test_an_app_that_does_not_start_says_why(tmp_path: Path, builder: Mode
 
 
 class Unstarted:
-    """A runtime in which nothing starts."""
+    """A runtime in which no tool starts."""
 
     def __init__(self, failure: StartFailed) -> None:
         self._failure = failure

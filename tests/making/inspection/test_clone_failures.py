@@ -1,4 +1,4 @@
-"""What ssh, git and well-known hosts say when there is no clone, and what a person is told."""
+"""The messages of ssh, git and well-known hosts when a clone fails, and the reason that a person is told."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Cloning: what comes of it, what is refused, and that nothing is left."""
+"""Cloning: results, refusals, and no leftovers."""
 
 import asyncio
 import os
@@ -38,7 +38,7 @@ async def resolve(host: str, _: int) -> list[str]:
 def remote_cloner(
     launcher: Launcher, sandbox: Sandboxing, tmp_path: Path, limits: CloneLimits | None = None, *, trusted: bool = True
 ) -> Cloner:
-    """One for which HOST is at this machine. git goes to 127.0.0.1 itself past every proxy."""
+    """A cloner for which HOST is at this machine. git bypasses every proxy for 127.0.0.1 itself."""
     egress = Egress(tmp_path / "state", (), resolve=resolve)
     return Cloner(Executor(launcher, sandbox.sandbox), through(egress, trusted=trusted), schemes=("https", "http"), limits=limits)
 
@@ -202,7 +202,7 @@ EMBEDDED = {"HEAD": "ref: refs/heads/main\n", "config": "[core]\n\tbare = true\n
 
 
 async def test_no_command_that_a_repository_s_configuration_names_is_run(tmp_path: Path, launcher: Launcher, sandbox: Sandboxing) -> None:
-    """Neither of the repository that is cloned, nor of one that lies in it as files."""
+    """Neither of the cloned repository, nor of one among its files."""
     ran = "touch ran; false"
     url = repository(tmp_path / "origin", {"a.txt": "a", **{f"inner/{name}": text.format(ran=ran) for name, text in EMBEDDED.items()}})
     for name in ("core.fsmonitor", "core.sshCommand", "uploadpack.packObjectsHook", "filter.x.smudge", "core.pager", "diff.external"):

@@ -1,4 +1,4 @@
-"""Build backends of repositories that attack: what they do is refused with its reason, or comes to nothing."""
+"""Hostile build backends of repositories: an attack is refused with its reason, or has no effect."""
 
 import asyncio
 import io
@@ -61,7 +61,7 @@ def build_wheel(directory, settings=None, metadata=None):
 
 @pytest.fixture
 def elsewhere() -> Generator[Path]:
-    """A folder of this host with a package in it: in the sandbox the same path can be had, and is another folder."""
+    """A folder of this host with a package. In the sandbox, the same path is another folder."""
     folder = Path(tempfile.mkdtemp(dir="/tmp"))
     (folder / "notes-1.0.dist-info").mkdir()
     (folder / "notes-1.0.dist-info/METADATA").write_text("Name: notes\nVersion: 1.0\n")
@@ -162,7 +162,7 @@ async def test_a_build_sees_nothing_of_this_host_and_leaves_no_link_pipe_or_proc
 
 
 def files_below(folder: Path) -> list[Path]:
-    """All that is no folder: links and pipes too."""
+    """Everything but folders: also links and pipes."""
     return [path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir()]
 
 
@@ -180,7 +180,7 @@ def read(path: Path) -> bytes:
 async def test_what_is_packed_is_what_was_built_with_the_python_that_was_chosen(
     tmp_path: Path, elsewhere: Path, launcher: Launcher, sandbox: Sandboxing, state: Path
 ) -> None:
-    """No Python can have these versions, so the first one is chosen after the others, with looser ones."""
+    """No Python can have these versions, so the first one is chosen after the others, with looser versions."""
     runs = runs_of(launcher, sandbox, 300)
     if len(runs.programs.pythons) < 2:
         pytest.skip("This machine has one Python only.")

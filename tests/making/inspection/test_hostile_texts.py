@@ -1,4 +1,7 @@
-"""Texts that cost a reader time by the square of their length: they are read on the host, whose other work waits meanwhile."""
+"""Texts with which a reader could need quadratic time.
+
+They are read on the host, where other work waits meanwhile.
+"""
 
 import time
 from pathlib import Path, PurePosixPath
@@ -72,7 +75,7 @@ def test_very_many_statements_are_looked_through_in_seconds() -> None:
 
 
 def classes(*fields: str, delimiter: str = "__") -> str:
-    """Each class has these fields, of the next class; the last is a part of itself."""
+    """Classes with these fields, each of the next class; the last contains itself."""
     lines = [f"class A0(BaseSettings, env_nested_delimiter={delimiter!r}):", *(f"    {field}: A1" for field in fields)]
     for number in range(1, 5):
         lines += [f"class A{number}(BaseModel):", *(f"    {field}: A{min(number + 1, 4)}" for field in fields)]

@@ -1,4 +1,4 @@
-"""Programs and MCP servers of repositories become tools: built, installed and asked in the sandbox."""
+"""Programs and MCP servers of repositories become tools: built, installed and inspected in the sandbox."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What uv finds out of the Python of this host is found out once."""
+"""uv inspects the host's Python once."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ from engine.runtimes.process.processes import Launcher
 
 
 def _said(python: Path, cache: Path, uv: Path) -> str:
-    """What uv says of its looking at the Python when it locks nothing."""
+    """uv's output about its inspection of Python, without a lock."""
     (cache.parent / "nothing.txt").touch()
     command = (str(uv), "pip", "compile", "--quiet", "--python", str(python), "--cache-dir", str(cache), "nothing.txt")
     variables = {"RUST_LOG": "uv_python=trace", "PATH": "/usr/bin:/bin"}

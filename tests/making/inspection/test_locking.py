@@ -1,4 +1,4 @@
-"""What a project depends on, in each of the ways to say it, becomes a lock with hashes and without addresses."""
+"""The dependencies of a project, however it declares them, become a lock with hashes and without addresses."""
 
 import re
 import time
@@ -180,7 +180,7 @@ def test_requirements_with_hashes_markers_and_comments_are_of_the_index() -> Non
 
 
 async def test_what_is_not_pinned_has_to_be_old_enough(locks: ProjectLocks, tmp_path: Path) -> None:
-    """The index tells no dates: nothing of it is known to be old."""
+    """The index tells no dates, so no package is known to be old."""
     then = datetime(2026, 1, 1, tzinfo=UTC)
     assert "leaf==1.0" in await locks.lock(Wanted(("leaf",), pins=("leaf==1.0",)), (), tmp_path / "work", then)
     with pytest.raises(LockFailed):

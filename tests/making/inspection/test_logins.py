@@ -1,4 +1,4 @@
-"""What a server that runs here is shown: one of the variables that the task gives it."""
+"""The credentials for a local server are taken from a variable of the task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""MCP servers of repositories that speak HTTP alone: spoken to where they run."""
+"""MCP servers of repositories that only speak HTTP, connected to where they run."""
 
 import json
 import shutil

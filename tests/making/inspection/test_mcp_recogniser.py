@@ -1,4 +1,4 @@
-"""How MCP servers of repositories are recognised, and what may start them."""
+"""How MCP servers of repositories are recognised, and which commands may start them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Apps of Node.js become local tools: started in the sandbox, asked what they offer, and called."""
+"""Node.js apps become local tools: started in the sandbox, inspected, and called."""
 
 import shutil
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ async def built_of(apps: NodeAppBuilder, repository: Path, place: Place) -> Buil
 
 
 async def called(local: LocalRuntime, built: Built, calls: Mapping[str, Mapping[str, JsonValue]]) -> list[JsonValue]:
-    """By id of a tool, in one process as they would be."""
+    """The results of the calls, all in one process."""
     entries = {entry.manifest.tool_id: entry for entry in built.candidate.entries}
     first = next(iter(entries.values()))
     running = await local.start(first.manifest, source_of(first), silent)

@@ -1,4 +1,4 @@
-"""Node.js projects as they are met: locks that do not fit, workspaces, builds that attack."""
+"""Node.js projects in the wild: locks that do not fit, workspaces, hostile builds."""
 
 import json
 import shutil
@@ -74,7 +74,7 @@ async def test_dependencies_that_do_not_fit_together_are_installed_all_the_same(
 
 
 async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
-    """What is made is ignored by git; a third package cannot be installed, and is not. No browser is fetched."""
+    """git ignores the built files; a third package cannot be installed, and is not. No browser is downloaded."""
     made = "mkdir -p dist && cp src.js dist/index.js"
     files: dict[str, JsonValue] = {
         "package.json": {"private": True},
@@ -121,7 +121,7 @@ async def test_a_build_that_fails_after_it_made_what_is_needed_is_enough(
 async def test_a_project_that_is_built_by_bun_is_given_it(
     tmp_path: Path, programs: NodeProgramBuilder, place: Place, sandbox: Sandboxing
 ) -> None:
-    """One that stands for it, and copies."""
+    """A substitute for Bun, which copies."""
     bun = tmp_path / "any.exe"
     bun.write_text('#!/bin/sh\nmkdir -p dist && cp "$2" dist/cli.js\n')
     bun.chmod(0o755)
@@ -144,7 +144,7 @@ async def test_why_a_build_fails_is_told_also_where_it_is_on_the_next_line(
 async def test_typescript_that_no_script_builds_is_bundled_by_bun(
     tmp_path: Path, programs: NodeProgramBuilder, place: Place, sandbox: Sandboxing
 ) -> None:
-    """By one that stands for it, and copies."""
+    """A substitute for Bun, which copies."""
     bun = tmp_path / "any.exe"
     bun.write_text('#!/bin/sh\nmkdir -p dist && cp "$2" "${5#--outfile=}"\n')
     bun.chmod(0o755)
@@ -186,7 +186,7 @@ async def test_a_build_that_puts_something_in_the_place_of_folders_makes_no_tool
 async def test_settings_of_npm_that_a_project_or_its_build_leaves_count_for_nothing(
     tmp_path: Path, programs: NodeProgramBuilder, place: Place
 ) -> None:
-    """They name an index that is not there."""
+    """They name an index that does not exist."""
     settings = "registry=http://127.0.0.1:9/\\n@x:registry=http://127.0.0.1:9/\\nfetch-retries=0\\n"
     build = f"mkdir dist && cp cli.js dist && printf '{settings}' | tee $HOME/.npmrc > .npmrc"
     package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": build}}

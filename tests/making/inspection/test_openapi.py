@@ -1,4 +1,4 @@
-"""What an OpenAPI document is read as."""
+"""How OpenAPI documents are read."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""OpenAPI documents as they are met: old ones, split ones, large ones, forms, files, other servers and secrets."""
+"""OpenAPI documents in the wild: old, split and large ones, forms, files, other servers and secrets."""
 
 import json
 import time
@@ -284,7 +284,7 @@ def reader(launcher: Launcher, sandbox: Sandboxing, tmp_path: Path) -> DocumentR
 
 
 def large(size: int) -> str:
-    """YAML of about so many bytes, most of it schemas."""
+    """YAML of about this many bytes, mostly schemas."""
     fields = "".join(f"        field{number}: {{type: string, example: {'e' * 100}, description: what it is}}\n" for number in range(100))
     count = size // len(fields) + 1
     schemas = "".join(f"    S{number}:\n      type: object\n      properties:\n{fields}" for number in range(count))

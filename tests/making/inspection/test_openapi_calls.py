@@ -125,7 +125,7 @@ def entry_of(drafted: Drafted, tool_id: str) -> ToolEntry:
 
 
 async def called(runtime: RemoteRuntime, entry: ToolEntry, **params: JsonValue) -> JsonValue:
-    """What it answers; the parameters fit the tool's schema, and the answer fits what the tool says of its output."""
+    """The answer. Parameters must fit the tool's input schema, and the answer its output schema."""
     assert issues_of(entry.manifest.input_schema, params) == ()
     source = entry.sources[0]
     assert isinstance(source, RemoteSource)

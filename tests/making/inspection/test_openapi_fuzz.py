@@ -1,4 +1,4 @@
-"""Whatever stands in a document, it is read or refused, never stumbled over."""
+"""Any document is read or refused, and never causes an unforeseen error."""
 
 import copy
 import json
@@ -59,7 +59,7 @@ PLACES = tuple(places(WHOLE))
 
 
 def changed(document: JsonValue, path: tuple[str | int, ...], odd: JsonValue) -> None:
-    """Where another change has left nothing to change, nothing is."""
+    """Make one change in the document; none if an earlier change has removed its place."""
     for step in path[:-1]:
         match document, step:
             case dict(), str() if step in document:

@@ -1,4 +1,4 @@
-"""What is copied by us, outside of every limit: all of it or nothing, and no more than there is room for."""
+"""Our own copies are outside of the limits of a sandbox: a copy is complete or absent, and fits the disk."""
 
 import os
 from pathlib import Path

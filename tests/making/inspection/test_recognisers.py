@@ -1,4 +1,4 @@
-"""What repositories are recognised as."""
+"""The findings of the recognisers in repositories."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Which addresses of repositories are taken, and how they are read."""
+"""Which addresses of repositories are accepted, and how they are read."""
 
 import pytest
 

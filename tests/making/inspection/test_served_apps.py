@@ -1,4 +1,4 @@
-"""What our launcher reads of views, and what it makes of answers; without a sandbox, on the service's own Python."""
+"""How our launcher reads views and converts answers; without a sandbox, on the service's own Python."""
 
 import json
 import shutil
@@ -82,7 +82,7 @@ def test_what_is_awaited_is_read_and_what_cannot_be_known_is_not() -> None:
 
 
 async def answered(path: str, kind: bytes, body: bytes, status: int = 200, document: JsonValue = None, **headers: str) -> Any:
-    """Status, type and body of what comes through the facade."""
+    """Status, type and body of an answer through the facade."""
 
     async def app(scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
         given = [(b"content-type", kind), *((name.encode(), value.encode()) for name, value in headers.items())]

@@ -1,4 +1,4 @@
-"""Cloning over ssh, from a real sshd: what comes of it, what is refused and why, and that nothing is left."""
+"""Cloning over ssh from a real sshd: results, refusals with reasons, and no leftovers."""
 
 import asyncio
 import gc
@@ -46,7 +46,7 @@ async def resolve(_host: str, _port: int) -> list[str]:
 
 
 def allowing(port: int, state: Path, launcher: Launcher) -> Sandboxing:
-    """A host whose operator lets a server be reached there, although it is at a private address."""
+    """A host whose operator permits the server, although its address is private."""
     return sandboxing(state, launcher, state / "environments", SandboxPolicy(private_hosts=(f"{HOST}:{port}",)))
 
 
@@ -73,7 +73,7 @@ def exists(path: Path) -> bool:
 
 
 async def failing(cloner: Cloner, url: str, into: Path, state: Path) -> CloneFailed:
-    """Why not; whatever the reason, nothing is left."""
+    """The reason of a failed clone. Requires that nothing is left."""
     with pytest.raises(CloneFailed) as caught:
         await cloner.clone(url, into)
     assert not exists(into)

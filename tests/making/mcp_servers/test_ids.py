@@ -1,4 +1,4 @@
-"""Ids of the tools of an MCP server, whatever it calls them."""
+"""Ids of the tools of an MCP server, whatever their names are."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What may start the MCP server of a repository."""
+"""Which commands may start the MCP server of a repository."""
 
 from engine.making.mcp_servers.launchers import Start, starts_of
 

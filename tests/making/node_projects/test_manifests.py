@@ -1,4 +1,4 @@
-"""What a package.json says, and the packages of a repository that belong together."""
+"""What is read of a package.json, and the packages of a repository that belong together."""
 
 import json
 import os

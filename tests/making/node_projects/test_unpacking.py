@@ -1,4 +1,4 @@
-"""What `npm pack` left is unpacked, whatever a build has put in its place."""
+"""The output of `npm pack` is unpacked safely, whatever a build has replaced it with."""
 
 import gzip
 import io
@@ -85,7 +85,7 @@ def as_large(path: Path) -> None:
 
 
 def as_headers(path: Path) -> None:
-    """One long name that is never the name of a file."""
+    """A long name that is never used for a file."""
     told = tarfile.TarInfo("x")
     told.type, told.size = tarfile.GNUTYPE_LONGNAME, 64 * 1024 * 1024
     with gzip.open(path, "wb") as file:
@@ -93,7 +93,7 @@ def as_headers(path: Path) -> None:
 
 
 def as_sparse(path: Path) -> None:
-    """A map of many millions of holes, each of which would be a number in memory."""
+    """A map of many million holes, each of which would be a number in memory."""
     made = tarfile.TarInfo("package/a")
     made.pax_headers = {"GNU.sparse.map": ",".join(["0"] * 20_000), "GNU.sparse.size": "1"}
     with tarfile.open(path, "w:gz", format=tarfile.PAX_FORMAT) as tar:

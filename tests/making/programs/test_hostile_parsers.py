@@ -1,4 +1,4 @@
-"""What a parser says is other people's: what cannot be used of it is left out, with its reason."""
+"""The description of a parser is untrusted: unusable parts are left out, with the reason."""
 
 import json
 import subprocess
@@ -99,7 +99,7 @@ MODULE = "import json, os, re, sys\ndef main():\n    print(json.dumps(sys.argv))
 
 @pytest.mark.parametrize("name", SHADOWS)
 def test_a_command_that_is_called_like_a_module_is_run(tmp_path: Path, name: str) -> None:
-    """The program's own module is called like our launcher, besides."""
+    """The program's own module has the name of our launcher, too."""
     commands, _ = commands_of("prog", parser(*(named(one) for one in SHADOWS)))
     for file, text in program_files(commands, {"prog": "program:main"}).items():
         (tmp_path / file).write_text(text)

@@ -1,4 +1,4 @@
-"""One command of a program, run as a tool: what a call says becomes an argument list, and what came of it a result."""
+"""One command of a program as a tool: parameters become an argument list, and its output a result."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""Parsers of programs are read without the programs doing anything. Here it runs on our own Python, in a process of its own."""
+"""Parsers of programs are read without running the programs; here on our own Python, in a process of its own."""
 
 import json
 import shutil
@@ -248,7 +248,7 @@ def docopt(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def test_a_usage_of_docopt_is_read_with_its_options_and_any_arguments(tmp_path: Path, docopt: Path) -> None:
-    """Commands and arguments that repeat are told as in the usage, which is the tool's description."""
+    """Commands and repeated arguments are shown as in the usage, which is the tool's description."""
     shutil.copytree(docopt, tmp_path, dirs_exist_ok=True)
     commands, left = read(tmp_path, DOCOPT)
     properties = cast("dict[str, JsonValue]", schema_of(commands)["properties"])

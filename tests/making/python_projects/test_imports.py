@@ -1,4 +1,4 @@
-"""Which packages of others a file imports."""
+"""Which third-party packages a file imports."""
 
 import time
 from pathlib import Path, PurePosixPath

@@ -1,4 +1,4 @@
-"""What of a project's dependencies is asked for, the strictest first."""
+"""The levels of a project's dependencies, the strictest first."""
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath

@@ -1,4 +1,4 @@
-"""What a program writes that fails because its Python is newer than its packages, and what it writes for other reasons."""
+"""Errors of programs whose Python is newer than their packages, and errors with other causes."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Workbenches in a real sandbox, with the machine's own package index."""
+"""Workbenches in a real sandbox, with this machine's own package index."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,7 +22,7 @@ TASK = "create_0a1b2c3d"
 
 @asynccontextmanager
 async def bench_parts(state: Path) -> AsyncGenerator[BenchParts]:
-    """Those of a worker with this state directory."""
+    """The parts of a worker with this state directory."""
     await asyncio.to_thread(state.mkdir, parents=True, exist_ok=True)
     with launching(state) as launcher:
         sandbox = Sandbox(bubblewrap(state), SandboxPolicy())

@@ -1,4 +1,4 @@
-"""How much of a kind a task may have at once: the limits of a sandbox hold for each, and not for all of them together."""
+"""How many sandboxes of a kind a task may have at once: limits of a sandbox hold for each, not for all together."""
 
 from pathlib import Path
 from typing import cast
@@ -60,7 +60,7 @@ async def test_what_is_too_large_is_not_brought_and_leaves_nothing(bench: Workbe
 
 
 class Builds:
-    """Containers that are only known of."""
+    """Containers that are listed, and do not exist."""
 
     def __init__(self) -> None:
         self.known: tuple[ContainerInfo, ...] = ()

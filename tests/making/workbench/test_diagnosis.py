@@ -1,4 +1,4 @@
-"""What is gathered of a tool that is to be mended, and where its files lie then."""
+"""The facts that are gathered about a tool to repair, and the place of its files."""
 
 import os
 from dataclasses import dataclass
@@ -99,7 +99,7 @@ def clinic(database: Database, tmp_path: Path, benches: Workbenches) -> Clinic:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """As an app is packed with our launcher: no list of what it depends on, but its lock."""
+    """An app as it is packed with our launcher: with its lock, and without a list of dependencies."""
     folder = tmp_path / "reckoner"
     folder.mkdir()
     (folder / "main.py").write_text("print(1 / 0)\n")

@@ -1,4 +1,4 @@
-"""Files of a task: written whole, once for each use, and nowhere else."""
+"""Files of a task are written completely, once for each use, and nowhere else."""
 
 import os
 from pathlib import Path

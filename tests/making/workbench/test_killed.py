@@ -1,4 +1,4 @@
-"""A worker that is killed for real, in the middle of what it does on a workbench."""
+"""A worker is killed in the middle of its work on a workbench."""
 
 import asyncio
 import contextlib
@@ -77,7 +77,7 @@ async def test_an_installation_that_was_killed_leaves_the_last_good_one_and_is_d
 
 
 def _processes_about(folder: Path) -> list[int]:
-    """Those that have it in their command, as a sandbox does."""
+    """Processes with this text in their command line, such as a sandbox."""
     found: list[int] = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):

@@ -1,4 +1,4 @@
-"""The labelled queries over ten thousand tools: what words find, what words and meanings find together."""
+"""Labelled queries over ten thousand tools: what is found by words, and by words and meanings together."""
 
 import pytest
 

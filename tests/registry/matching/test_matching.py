@@ -1,4 +1,4 @@
-"""The router's matching over the shipped catalog and over changes of it."""
+"""The matching of tools over the shipped catalog and over changes of it."""
 
 import asyncio
 import json

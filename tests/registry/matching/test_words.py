@@ -1,4 +1,4 @@
-"""Words of texts, cut piece by piece, are those of the library's own search over the whole text."""
+"""The words of a text, read piece by piece, are those of the library's search over the whole text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""A worker to be killed: runs a supervisor with one tool, that starts two processes itself; prints all pids and stays."""
+"""A worker that tests kill: runs a supervisor with one tool, which starts two processes; prints all pids and waits."""
 
 import asyncio
 import json

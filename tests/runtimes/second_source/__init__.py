@@ -1,1 +1,1 @@
-"""A second source type, as CONTRIBUTING says: its contract, its runtime, and what a service with them shows."""
+"""A second source type, added as CONTRIBUTING says: its contract, its runtime, and what a service shows of it."""

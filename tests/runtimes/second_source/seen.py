@@ -1,4 +1,4 @@
-"""What a service that has the second source type shows of a tool of it; run by test_second_source.py, beside the two lines."""
+"""What a service with the second source type shows of its tool; run by test_second_source.py, with the two lines."""
 
 import shutil
 from collections.abc import AsyncGenerator, Callable
@@ -75,7 +75,7 @@ async def database(sqlite_url: str) -> AsyncGenerator[Database]:
 
 @pytest_asyncio.fixture
 async def entry(database: Database, tmp_path: Path) -> ToolEntry:
-    """As a catalog brings it in; its folder is gone since, so only what was packed is left."""
+    """The entry as a catalog imports it. Its folder is gone since, so only the archive is left."""
     write_catalog(tmp_path / "data", CATALOG)
     text = written(tmp_path / "data")
     assert await importer_of(database, tmp_path).run(tmp_path / "data", ()) == ()

@@ -9,7 +9,7 @@ __all__ = ["TemplateSource"]
 
 
 class TemplateSource(PackedSource):
-    """`text.txt` of a folder, whose names are filled from the parameters."""
+    """`text.txt` of a folder; the parameters replace the names in it."""
 
     type: Literal["template"] = "template"
     host_dir: str

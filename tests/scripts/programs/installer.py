@@ -1,4 +1,4 @@
-"""A worker to be killed while it installs what a script depends on."""
+"""A worker that tests kill while it installs the dependencies of a script."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""A worker to be killed: runs a hundred scripts, sixteen at once; says on stdout when some of them are at work."""
+"""A worker that tests kill: runs a hundred scripts, sixteen concurrently; reports on stdout when some of them run."""
 
 import asyncio
 import sys

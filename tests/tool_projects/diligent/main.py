@@ -1,4 +1,7 @@
-"""Has its effect at once, a line in a file, then works on until a time is over or a file appears. Stops when nobody listens any more."""
+"""Has its effect at once, a line in a file, then works on until a time is over or a file appears.
+
+Stops when nobody listens any more.
+"""
 
 import json
 import os

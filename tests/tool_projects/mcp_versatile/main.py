@@ -1,4 +1,7 @@
-"""An MCP server that behaves as its caller asks (`mode`), or from the start on as BEHAVIOUR says. Notes what happens in its HOME."""
+"""An MCP server that behaves as its caller asks (`mode`), or from the start on as BEHAVIOUR says.
+
+Notes what happens in its HOME.
+"""
 
 import json
 import os

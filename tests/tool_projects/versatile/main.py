@@ -1,4 +1,7 @@
-"""A tool that behaves as its caller asks: `{"mode": …}` to POST /run. Notes what happens to it in files of its HOME."""
+"""A tool that behaves as its caller asks: `{"mode": …}` to POST /run.
+
+Notes what happens to it in files of its HOME.
+"""
 
 import argparse
 import ctypes

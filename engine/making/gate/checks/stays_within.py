@@ -21,7 +21,7 @@ async def check(subject: Subject) -> CheckResult:
     if undeclared or account.unnamed:
         # Nothing was reached. Only tools of our agent must declare what they need: others' programs often ask for more.
         return CheckResult(check=NAME, passed=not subject.written_by_us, details=_told(subject, undeclared, unnamed=account.unnamed))
-    seen = "It asked for nothing that it does not declare." if account.calls else "It was given nothing to do, so this shows little."
+    seen = "It asked for nothing that it does not declare." if account.calls else "It was not called, so this shows little."
     return CheckResult(check=NAME, passed=True, applies=account.calls > 0, details=" ".join([seen, *_limits(account)]))
 
 

@@ -1,1 +1,4 @@
-"""Serves the apps of repositories in the sandbox. Runs on the project's own Python (3.8 or newer). Written by Tool Agent."""
+"""Serves the apps of repositories in the sandbox.
+
+Runs on the project's own Python (3.8 or newer). Written by Tool Agent.
+"""

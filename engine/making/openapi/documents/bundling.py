@@ -1,4 +1,4 @@
-"""Joins a document that is split into several files. Reads nothing outside the repository."""
+"""Joins a document that is split into several files of the repository; reads nothing outside of it."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath

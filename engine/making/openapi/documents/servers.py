@@ -1,15 +1,14 @@
 """Checks whether the server that a document names may be called."""
 
 from collections.abc import Sequence
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from engine.making.json_values import items, part
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
-from engine.network.addresses import Resolve, bounded, carried, is_ours, is_public
-from toolagent_service.calls.hosts import host_matches
+from engine.network.addresses import Resolve
+from engine.network.public_addresses import ForbiddenAddress, PublicAddresses
+from toolagent.core.loopback import is_confidential
 
-_HERE = ("localhost", "127.0.0.1", "::1")
 _NONE = "It names no server by an absolute address (`servers: [{url: https://…}]`). Say in the task's `server_url` where it is served."
 _PORTS = {"http": 80, "https": 443}
 
@@ -25,14 +24,14 @@ def server_fault(document: OpenApiDocument) -> str:
     return _NONE
 
 
-def is_private(url: str) -> bool:
-    """Whether the connection is encrypted."""
+def may_carry_key(url: str) -> bool:
+    """Whether a key may be sent to the URL: only the server that it names can read the request."""
     try:
         parts = urlsplit(url)
         is_whole = bool(parts.hostname) and "@" not in parts.netloc and not any(one.isspace() for one in url)
     except ValueError:
         return False
-    return is_whole and (parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _HERE))
+    return is_whole and is_confidential(parts.scheme, parts.hostname)
 
 
 async def require_public(url: str, private_hosts: Sequence[str], resolve: Resolve) -> None:
@@ -41,15 +40,15 @@ async def require_public(url: str, private_hosts: Sequence[str], resolve: Resolv
     host, port = parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 0)
     if not host:
         raise DocumentRefused(_NONE)
-    if any(host_matches(pattern, host, port) for pattern in private_hosts):
+    allowed = PublicAddresses(private_hosts, resolve)
+    if allowed.is_private(host, port):
         return
     try:
-        found = [ip_address(address) for address in await bounded(resolve)(host, port)]
+        await allowed.of(host, port)
+    except ForbiddenAddress as forbidden:
+        raise DocumentRefused(
+            f"The server {host} that the document names is at {forbidden.address}, which is no public address. "
+            f"If that is meant, name {host}:{port} among the private_hosts of the sandbox policy."
+        ) from forbidden
     except (OSError, ValueError, OverflowError) as error:  # a TimeoutError is an OSError
         raise DocumentRefused(f"The server {host} that the document names could not be resolved: {error}.") from error
-    for address in found:
-        if not is_public(address) or is_ours(carried(address) or address):
-            raise DocumentRefused(
-                f"The server {host} that the document names is at {address}, which is no public address. "
-                f"If that is meant, name {host}:{port} among the private_hosts of the sandbox policy."
-            )

@@ -1,4 +1,7 @@
-"""Converts a document of Swagger 2 to OpenAPI 3.0. Schemas stay in place, so that references still find them."""
+"""Converts a document of Swagger 2 to OpenAPI 3.0.
+
+Schemas stay in place, so that references still find them.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias

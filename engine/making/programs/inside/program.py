@@ -1,5 +1,6 @@
-"""Runs one command of a program: reads parameters as JSON from stdin, writes the result as JSON to stdout. Written by Tool Agent.
+"""Runs one command of a program: reads parameters as JSON from stdin, writes the result as JSON to stdout.
 
+Written by Tool Agent.
 Runs in the sandbox, on the project's own Python (3.8 or newer), with the standard library only. The program runs in a process of its
 own, in the folder whose files the call keeps.
 """

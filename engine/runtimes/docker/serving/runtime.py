@@ -1,4 +1,7 @@
-"""Runs tools as containers that serve HTTP. They outlive this process if it is killed, and are found again."""
+"""Runs tools as containers that serve HTTP.
+
+They outlive this process if it is killed, and are found again.
+"""
 
 import asyncio
 import contextlib
@@ -65,8 +68,8 @@ class _Serving:
     info: ContainerInfo | None = None
     sees_calls: bool = False
     is_retiring: bool = False
-    is_buried: bool = False
-    burial: asyncio.Lock = field(default_factory=asyncio.Lock)
+    is_removed: bool = False
+    removal: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class DockerRuntime:
@@ -128,7 +131,7 @@ class DockerRuntime:
         if not serving.is_retiring:
             serving.is_retiring = True
             with contextlib.suppress(EngineFailure):
-                await self._buried(serving)
+                await self._put_away(serving)
             self._up.pop(running.endpoint, None)
         return how
 
@@ -314,12 +317,12 @@ class DockerRuntime:
         with contextlib.suppress(Missing):
             await self._engine.ask(lambda api: api.stop(serving.container, timeout=grace))
             self._deaths.say(serving.container, ending_of((await inspected(self._engine, serving.container))["State"]))
-        await self._buried(serving)
+        await self._put_away(serving)
 
-    async def _buried(self, serving: _Serving) -> None:
+    async def _put_away(self, serving: _Serving) -> None:
         """Keep the end of the container's log, and remove it if it is ours. A second caller waits until that is done."""
-        async with serving.burial:
-            if serving.is_buried:
+        async with serving.removal:
+            if serving.is_removed:
                 return
             said = await self._log_of(serving.container)
             await asyncio.to_thread(_write, self._settings.kept / "tools" / serving.place / "last_run.log", said)
@@ -333,7 +336,7 @@ class DockerRuntime:
                     await self._remove(serving.container, serving.name)
             finally:
                 self._release(serving.name, serving.release)
-            serving.is_buried = True
+            serving.is_removed = True
         self._deaths.say(serving.container, "is gone")
 
     async def _swept(self, container: str, marks: Marks) -> None:

@@ -1,4 +1,7 @@
-"""The steps of a login, by the SDK. Between the steps a browser is away; it may come back to another process."""
+"""The steps of a login, by the SDK.
+
+Between the steps a browser is away; it may come back to another process.
+"""
 
 import json
 import secrets
@@ -16,9 +19,10 @@ from pydantic import AnyUrl, BaseModel, JsonValue, ValidationError
 from engine.runtimes.failures import NotSent
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.mcp.oauth.logins import login_required
-from engine.runtimes.mcp.oauth.sending import Ask, is_private_way
+from engine.runtimes.mcp.oauth.sending import Ask
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
+from toolagent.core.loopback import LOOPBACK_NAMES, is_confidential
 
 _REVISION = "2025-11-25"
 _TOLD = 300
@@ -81,7 +85,7 @@ class Flow(OAuthClientProvider):
         document: str | None = None,
     ) -> None:
         """`secret` belongs to the client `given`; `document` is a URL of the client's metadata, for servers that take one."""
-        is_here = redirect_uri is None or is_private_way(httpx2.URL(redirect_uri).copy_with(scheme="http"))
+        is_here = redirect_uri is None or httpx2.URL(redirect_uri).host in LOOPBACK_NAMES
         metadata = OAuthClientMetadata(
             client_name="Tool Agent",
             redirect_uris=[AnyUrl(redirect_uri)] if redirect_uri else None,
@@ -215,7 +219,7 @@ class Flow(OAuthClientProvider):
         # Servers of 2025-03-26 use the default path.
         by_default = f"{context.get_authorization_base_url(context.server_url)}/authorize"
         endpoint = httpx2.URL(str(metadata.authorization_endpoint) if metadata else by_default)
-        if not is_private_way(endpoint) or endpoint.userinfo:
+        if not is_confidential(endpoint.scheme, endpoint.host) or endpoint.userinfo:
             # People may take a user name for the host.
             message = f"The login leads a browser to {endpoint.scheme}://{endpoint.host}: only https:// without a user name is taken."
             raise NotSent(ErrorType.SECURITY_ERROR, message)

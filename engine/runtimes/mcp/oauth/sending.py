@@ -10,13 +10,13 @@ from engine.network.tls import machine_tls
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.destination import Judge
 from toolagent.contracts.calls import ErrorType
+from toolagent.core.loopback import is_confidential
 
 Ask = Callable[[httpx2.Request], Awaitable[httpx2.Response]]
 """Sends a request of a login. The answer has its body. Raises NotSent."""
 
 _ANSWER_S = 15.0
 _MOST_BYTES = 256 * 1024
-_LOOPBACK = ("localhost", "127.0.0.1", "[::1]", "::1")
 
 
 class Judged(httpx2.AsyncBaseTransport):
@@ -48,7 +48,7 @@ def asking(public: Judge | None) -> Ask:
     """The sender of a login's requests. It follows no redirects: the SDK follows those within an origin."""
 
     async def ask(request: httpx2.Request) -> httpx2.Response:
-        _require_private_way(request.url)
+        _require_confidential(request.url)
         place = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}{request.url.path}"
         transport = Judged(httpx2.AsyncHTTPTransport(verify=machine_tls(), trust_env=False), public)
         request.headers["Accept-Encoding"] = "identity"
@@ -83,13 +83,8 @@ async def _read(client: httpx2.AsyncClient, request: httpx2.Request, place: str)
     return whole
 
 
-def is_private_way(url: httpx2.URL) -> bool:
-    """Whether only the server can read the request."""
-    return url.scheme == "https" or (url.scheme == "http" and url.host in _LOOPBACK)
-
-
-def _require_private_way(url: httpx2.URL) -> None:
-    if not is_private_way(url):
+def _require_confidential(url: httpx2.URL) -> None:
+    if not is_confidential(url.scheme, url.host):
         message = f"The login leads to {url.scheme}://{url.host}, where others on the way could read it: only https:// is used."
         raise NotSent(ErrorType.SECURITY_ERROR, message)
 

@@ -1,1 +1,4 @@
-"""Sandbox levels: namespaces (`bubblewrap`), or limits only (`rlimits`). The third, containers, is in `docker`."""
+"""Sandbox levels: namespaces (`bubblewrap`), or limits only (`rlimits`).
+
+The third, containers, is in `docker`.
+"""

@@ -1,1 +1,1 @@
-"""Shared parts of the service: contracts of its steps, and rules. Not published."""
+"""Shared parts of the service, not published: contracts of its steps, and rules."""

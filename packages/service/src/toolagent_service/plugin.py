@@ -1,4 +1,7 @@
-"""The plugin of `toolagent` for the workers of the service. Its workflow sandbox passes the steps too."""
+"""The plugin of `toolagent` for the workers of the service.
+
+Its workflow sandbox passes the steps too.
+"""
 
 from importlib.metadata import version
 

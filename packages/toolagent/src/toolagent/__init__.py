@@ -1,4 +1,7 @@
-"""The public names for using a Tool Agent service. Each is loaded on first use and needs its extra."""
+"""The public names for using a Tool Agent service.
+
+Each is loaded on first use and needs its extra.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

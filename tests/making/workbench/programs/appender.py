@@ -1,4 +1,4 @@
-"""A worker to be killed while it appends: it says which use it begins before each."""
+"""A worker that is killed while it appends; it names each use before it begins."""
 
 import sys
 from itertools import count

@@ -1,4 +1,4 @@
-"""A worker to be killed while it installs a package."""
+"""A worker that is killed while it installs a package."""
 
 import asyncio
 import sys

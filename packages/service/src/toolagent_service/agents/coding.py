@@ -7,11 +7,11 @@ from toolagent_service.contracts.agent import AgentRequest, LoopState
 CODING = Rules(
     final_tool="register_tool",
     go_on=(
-        "You used no tool. The task is done only when register_tool has been called and what it puts down passes the checks. "
+        "You used no tool. The task is done only when register_tool has been called and the submitted tool passes the checks. "
         "Go on with the next step, or, if it cannot be done, say in plain words what stands in the way."
     ),
     smaller_steps="write long files in parts, the first with write_file and the rest with mode append.",
-    gave_up="The model stopped without putting down a tool.",
+    gave_up="The model stopped without submitting a tool.",
 )
 
 LONGEST_EVIDENCE = 12_000
@@ -21,13 +21,13 @@ def another_round(request: AgentRequest, state: LoopState, evidence: str) -> Loo
     """The state after a candidate that did not pass, in which the model is told why. None if all rounds are used."""
     if state.round >= request.limits.rounds:
         return None
-    told = f"What you put down did not pass the checks. Mend it and call {CODING.final_tool} again."
+    told = f"The submitted tool did not pass the checks. Mend it and call {CODING.final_tool} again."
     return state.model_copy(
         update={
             "round": state.round + 1,
             "end": None,
             "reason": "",
-            "put_down": None,
+            "product": None,
             "pending": (),
             "fingerprints": (),
             "idle_turns": 0,

@@ -1,4 +1,4 @@
-"""Lines of the coding log. Each event is one line, whatever a model writes."""
+"""Lines of the coding log: each event is one line, whatever a model writes."""
 
 import json
 import re

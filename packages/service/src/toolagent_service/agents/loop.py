@@ -215,7 +215,7 @@ def _time_is_over(request: AgentRequest, names: LimitNames) -> str:
 
 
 def _finish(state: LoopState, end: AgentEnd, reason: str) -> Finish:
-    return Finish(AgentResult(end=end, reason=reason, put_down=state.put_down, state=state))
+    return Finish(AgentResult(end=end, reason=reason, product=state.product, state=state))
 
 
 def _tools(request: AgentRequest, state: LoopState, remaining_s: float) -> RunTools:
@@ -275,8 +275,8 @@ def _after_tool(state: LoopState, note: ToolNote) -> LoopState:
             "unread": state.unread + (note.size if note.text is None else len(note.text.encode("utf-8", "surrogatepass"))),
         }
     )
-    if note.put_down is not None:
-        return ended(done.model_copy(update={"put_down": note.put_down}), AgentEnd.DONE, note.summary or "It is done.")
+    if note.product is not None:
+        return ended(done.model_copy(update={"product": note.product}), AgentEnd.DONE, note.summary or "It is done.")
     return _circles(done, use, note)
 
 

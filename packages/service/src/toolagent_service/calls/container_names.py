@@ -1,4 +1,7 @@
-"""Valid names of containers and images. Other texts could be paths in the API of the Docker engine."""
+"""Valid names of containers and images.
+
+Other texts could be paths in the API of the Docker engine.
+"""
 
 import re
 

@@ -21,7 +21,7 @@ SERVICE = "service"
 """The role that talks with users."""
 
 ConversationId = Annotated[str, Field(alias="task_id")]
-PutDown = Annotated[str | None, Field(alias="candidate", description="Names the product of the agent, once there is one.")]
+Product = Annotated[str | None, Field(alias="candidate", description="Names the product of the agent, once there is one.")]
 
 
 class AgentEnd(StrEnum):
@@ -120,7 +120,7 @@ class ToolNote(Contract):
     size: NonNegativeInt = 0
     """Bytes of the text in the store."""
     text: str | None = None
-    put_down: PutDown = None
+    product: Product = None
     tool_ids: tuple[str, ...] = ()
     """Tools that it mentioned to the model, if the role needs them."""
     task_ids: tuple[str, ...] = ()
@@ -185,7 +185,7 @@ class LoopState(Contract):
     idle_turns: int = 0
     """Turns in a row without a use of a tool."""
     round: int = 1
-    put_down: PutDown = None
+    product: Product = None
     end: AgentEnd | None = None
     reason: str = ""
 
@@ -209,5 +209,5 @@ class AgentResult(Contract):
 
     end: AgentEnd
     reason: str
-    put_down: PutDown = None
+    product: Product = None
     state: LoopState

@@ -1,4 +1,7 @@
-"""Inputs and outputs of the activities of a task. Candidates and messages are in the store."""
+"""Inputs and outputs of the activities of a task.
+
+Candidates and messages are in the store.
+"""
 
 from datetime import datetime
 

@@ -1,4 +1,7 @@
-"""Plans the changes with which both sides name each other. Existing names are kept."""
+"""Plans the changes with which both sides name each other.
+
+Existing names are kept.
+"""
 
 from collections.abc import Mapping, Sequence
 

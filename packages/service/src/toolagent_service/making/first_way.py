@@ -1,5 +1,6 @@
-"""The one way of tasks that began before several ways were tried. Only for their histories.
+"""The one way of tasks that began before several ways were tried.
 
+Only for their histories.
 It must choose as it did then, so do not change it. Remove it when no such task is open or kept.
 """
 

@@ -269,9 +269,9 @@ def begun(state: MakingState, act: Act) -> MakingState:
 
 
 def after_agent(state: MakingState, result: AgentResult) -> MakingState:
-    if result.end is not AgentEnd.DONE or result.put_down is None:
+    if result.end is not AgentEnd.DONE or result.product is None:
         return replace(state, agent=result, end=_failed(state, result.reason))
-    return replace(state, agent=result, candidate=result.put_down)
+    return replace(state, agent=result, candidate=result.product)
 
 
 def _after_assessed(state: MakingState, assessed: Assessed) -> MakingState:

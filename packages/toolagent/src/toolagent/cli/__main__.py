@@ -1,4 +1,4 @@
-"""The console script. It is also installed without the extra `cli`."""
+"""The console script, which is also installed without the extra `cli`."""
 
 import sys
 from importlib import import_module

@@ -1,4 +1,7 @@
-"""The commands of `toolagent`. Only the module of the command that is run is imported."""
+"""The commands of `toolagent`.
+
+Only the module of the command that is run is imported.
+"""
 
 from collections.abc import Mapping
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""Follows a task until it ends. Ctrl-C cancels the task."""
+"""Follows a task until it ends; Ctrl-C cancels it."""
 
 import time
 from collections.abc import Callable, Generator

@@ -1,4 +1,7 @@
-"""Follows a task that makes or repairs a tool: its log line by line, with stage, time and cost. Ctrl-C leaves it running."""
+"""Follows a task that makes or repairs a tool: its log line by line, with stage, time and cost.
+
+Ctrl-C leaves it running.
+"""
 
 import time
 from collections.abc import Generator

@@ -230,7 +230,7 @@ def show_audit(page: AuditPage) -> None:
     if page.entries:
         show_rows(("at", "tool", "action", "outcome", "seconds", "sandbox", "by", "remarks"), map(_run, page.entries))
     else:
-        show_note("Nothing is written down of such runs.")
+        show_note("Such runs are not recorded.")
     if page.more:
         show_note("There are older ones: raise --limit, or narrow --tool and --since.")
     if page.unreadable:

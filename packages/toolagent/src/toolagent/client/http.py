@@ -54,6 +54,7 @@ from toolagent.contracts.routes import ToolRoute
 from toolagent.contracts.system import SystemStatus
 from toolagent.contracts.usage import ToolUsage
 from toolagent.contracts.versions import ToolVersions
+from toolagent.core.loopback import LOOPBACK_NAMES
 
 __all__ = [
     "DEFAULT_URL",
@@ -67,7 +68,6 @@ __all__ = [
 
 DEFAULT_URL = "http://127.0.0.1:8001"
 _ACCEPTED = 202
-_LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _MAX_ANSWER_BYTES = 256 * 1024 * 1024
 """Limit of answers that are read as a whole. Files are streamed, and have no limit."""
 
@@ -89,7 +89,7 @@ class ToolAgentHttp(MakingRequests, ChatRequests, GroupRequests, McpServerReques
         self.url = _service_url(url)
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {_header_safe(api_key)}"} if api_key else {})
         parts = httpx.URL(self.url)
-        is_near = parts.host in _LOOPBACK
+        is_near = parts.host in LOOPBACK_NAMES
         self._client = httpx.Client(
             base_url=self.url,
             headers=headers,

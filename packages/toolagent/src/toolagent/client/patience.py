@@ -1,4 +1,7 @@
-"""Waiting for a Temporal server that is down, for a limited time. Waiting for a healthy one does not count."""
+"""Waiting for a Temporal server that is down, for a limited time.
+
+Waiting for a healthy one does not count.
+"""
 
 import asyncio
 import time

@@ -1,1 +1,4 @@
-"""The wire: values that will be read in a year. Grows, never changes meaning."""
+"""The wire: values that may be read years later.
+
+A contract grows, and never changes its meaning.
+"""

@@ -8,6 +8,7 @@ from toolagent.contracts.identifiers import OWNED_VARIABLES, SECRET_IN_A_HEADER,
 from toolagent.contracts.mcp_oauth import McpGrant, McpOAuth
 from toolagent.contracts.mcp_servers import McpServerSpec, McpTransport
 from toolagent.core.calls.masking import masked_command, masked_text
+from toolagent.core.loopback import is_confidential
 from toolagent.core.schemas import MASK
 
 __all__ = ["SpecFault", "settled_spec"]
@@ -21,7 +22,6 @@ _OWN_HEADERS = frozenset(
         "mcp-protocol-version", "mcp-session-id", "te", "trailer", "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _ONLY_STARTED = "It is for a server that is started here, and this one has a `url`."
 
 
@@ -97,7 +97,7 @@ def _faults_of_address(spec: McpServerSpec, url: str) -> Iterator[tuple[str, str
         yield "url", "It holds a user name or password. Leave that out, and give a key in `headers`."
     elif _NOT_PLAIN.search(url) or parts.fragment:
         yield "url", "It holds a control character, or a part behind `#`, which no server sees."
-    elif parts.scheme == "http" and parts.hostname not in _LOOPBACK and _shows_secret(spec, url):
+    elif not is_confidential(parts.scheme, parts.hostname) and _shows_secret(spec, url):
         yield "url", "The key would be sent over http://, where everybody on the way can read it. Give an https:// URL, or no key."
 
 

@@ -1,1 +1,4 @@
-"""The tools of a service as the objects of agents' frameworks. Each module needs the extra of its name."""
+"""The tools of a service as the objects of agents' frameworks.
+
+Each module needs the extra of its name.
+"""

@@ -1,1 +1,1 @@
-"""Fakes that keep the contracts, and conformance suites. Public on purpose."""
+"""Fakes that keep the contracts, and conformance suites, also for the tests of other projects."""

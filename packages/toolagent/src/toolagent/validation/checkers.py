@@ -1,4 +1,7 @@
-"""Runs expensive checks in processes with limits of time and memory. At most two run at once; others wait."""
+"""Runs expensive checks in processes with limits of time and memory.
+
+At most two run at once; others wait.
+"""
 
 import asyncio
 import atexit

@@ -1,10 +1,13 @@
-"""Checks a value against a schema with the library, and shortens its errors. Imports little, because a small program uses it."""
+"""Checks a value against a schema with the library, and shortens its errors.
+
+Imports little, because a small program uses it.
+"""
 
 import json
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import islice
-from typing import Any
+from typing import Never
 
 import jsonschema_rs
 
@@ -47,7 +50,7 @@ def short(message: str, limit: int = 500) -> str:
     return message if len(message) <= limit else f"{message[: limit // 2]} … {message[-limit // 2 :]}"
 
 
-def _refuse(uri: str) -> Any:
+def _refuse(uri: str) -> Never:
     raise ValueError(f"A schema may not refer to other documents: {uri}")
 
 

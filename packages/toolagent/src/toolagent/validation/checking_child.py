@@ -1,4 +1,6 @@
-"""The program that checks values against schemas within limits (see `checkers`). Usage: checking_child.py SECONDS BYTES.
+"""The program that checks values against schemas within limits (see `checkers`).
+
+Usage: checking_child.py SECONDS BYTES.
 
 It reads requests from stdin, each after its length, and answers in lines. It ends at the end of stdin, and so with its parent.
 """
@@ -8,7 +10,8 @@ import marshal
 import os
 import resource
 import sys
-from typing import Any, BinaryIO
+from collections.abc import Mapping
+from typing import BinaryIO
 
 import jsonschema_rs
 
@@ -53,7 +56,7 @@ def _answer(request: bytes, answers: BinaryIO) -> None:
         _say(answers, {"found": [("$", short(str(error)), "")]})
 
 
-def _first(checker: jsonschema_rs.Draft202012Validator, value: Any) -> tuple[Found, ...]:
+def _first(checker: jsonschema_rs.Draft202012Validator, value: object) -> tuple[Found, ...]:
     try:
         checker.validate(value)
     except jsonschema_rs.ValidationError as error:
@@ -61,7 +64,7 @@ def _first(checker: jsonschema_rs.Draft202012Validator, value: Any) -> tuple[Fou
     return ()
 
 
-def _say(answers: BinaryIO, said: dict[str, Any]) -> None:
+def _say(answers: BinaryIO, said: Mapping[str, object]) -> None:
     answers.write(json.dumps(said).encode() + b"\n")
     answers.flush()
 

@@ -1,4 +1,6 @@
-"""Checks values against JSON Schemas, and schemas themselves. Schemas may not load other documents.
+"""Checks values against JSON Schemas, and schemas themselves.
+
+Schemas may not load other documents.
 
 Expensive checks run in a process with limits (`checkers`), all others in this process.
 """

@@ -1,4 +1,7 @@
-"""The `<ACTION>` protocol: finds a block, reads it, writes its observation. The caller parses the XML."""
+"""The `<ACTION>` protocol: finds a block, reads it, writes its observation.
+
+The caller parses the XML.
+"""
 
 import json
 import re

@@ -1,12 +1,14 @@
-"""The ComfyUI of one rented server: its HTTP API and its WebSocket. Pictures pass through unchanged."""
+"""The ComfyUI of one rented server: its HTTP API and its WebSocket.
+
+Pictures pass through unchanged.
+"""
 
 import asyncio
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import PurePosixPath
-from typing import Any
 
 from pydantic import JsonValue
 from starlette.datastructures import UploadFile
@@ -173,7 +175,7 @@ class ComfyServer:
         await tell("execution_success", timestamp=int(time.time() * 1000))
         await tell("executing", node=None)
 
-    async def _nodes(self, graph: Graph, tell: Callable[..., Any], fault: FaultKind | None) -> dict[str, JsonValue] | None:
+    async def _nodes(self, graph: Graph, tell: Callable[..., Awaitable[None]], fault: FaultKind | None) -> dict[str, JsonValue] | None:
         """The outputs of the nodes; None if one failed."""
         made: dict[str, bytes] = {}
         outputs: dict[str, JsonValue] = {}

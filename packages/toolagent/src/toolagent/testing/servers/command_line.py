@@ -1,4 +1,7 @@
-"""Runs one server until a signal ends it. The line `ready http://127.0.0.1:PORT` on stdout says that it answers."""
+"""Runs one server until a signal ends it.
+
+The line `ready http://127.0.0.1:PORT` on stdout says that it answers.
+"""
 
 import json
 import signal

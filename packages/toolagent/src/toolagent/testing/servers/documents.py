@@ -1,4 +1,7 @@
-"""Reads YAML files into models. Errors name the file, the path in it and the remedy."""
+"""Reads YAML files into models.
+
+Errors name the file, the path in it and the remedy.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The scripted Messages API as a web application. `/scripted/…` tells which turns were played."""
+"""The scripted Messages API as a web application.
+
+`/scripted/…` tells which turns were played.
+"""
 
 import uuid
 from collections.abc import Sequence

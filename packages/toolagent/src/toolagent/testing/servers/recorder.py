@@ -1,4 +1,7 @@
-"""A proxy in front of a real endpoint of the Messages API. It writes a scenario from the answers."""
+"""A proxy in front of a real endpoint of the Messages API.
+
+It writes a scenario from the answers.
+"""
 
 import asyncio
 import time

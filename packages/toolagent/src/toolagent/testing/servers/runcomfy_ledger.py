@@ -1,4 +1,7 @@
-"""The servers that the RunComfy test server launched and stopped, and its faults. `docs/testing-servers.md` says what each fault does."""
+"""The servers that the RunComfy test server launched and stopped, and its faults.
+
+`docs/testing-servers.md` says what each fault does.
+"""
 
 import time
 from dataclasses import asdict, dataclass, field

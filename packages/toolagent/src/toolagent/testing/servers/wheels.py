@@ -1,4 +1,7 @@
-"""Builds wheels from the source of a few modules. The same release gives the same bytes each time."""
+"""Builds wheels from the source of a few modules.
+
+The same release gives the same bytes each time.
+"""
 
 import base64
 import hashlib

@@ -43,8 +43,8 @@ _ELSEWHERE = re.compile(r"npm error 403 .* - GET (https?://\S+)")
 
 _MOST_GONE = 5
 _SETTINGS = ".npmrc"
-BUN = "bun"
-"""The folder in `work` with links to Bun for scripts."""
+RUNNERS = "runners"
+"""The folder in `work` with what runs scripts besides npm."""
 
 _NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
@@ -65,7 +65,7 @@ class NpmRuns:
     async def take(
         self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True, bun: Program | None = None
     ) -> None:
-        """Runs `npm` with these arguments in `folder`, which is in `work`, the only writable folder. Scripts find `bun` and `bunx`.
+        """Runs `npm` with these arguments in `folder`, which is in `work`, the only writable folder. Scripts find what is in `RUNNERS`.
 
         Removes the project's npm settings, which could name another index or a program. Raises LockFailed, whose message begins with
         `what`; ScriptFailure (`UnavailableError`) if this host has no Node.js.
@@ -79,8 +79,6 @@ class NpmRuns:
         more = bun.mounts if bun else ()
         mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, *more, Mount(work, work, writable=True))))
         variables = {**index.variables, **_variables(work, node), **self._programs.headers}
-        if bun:
-            variables["PATH"] = f"{work / BUN}:{variables['PATH']}"
         box = boxed(self._executor, "npm", folder, _LIMITS, mounts, variables)
         argv = (str(node.file), str(npm.file), *arguments, *_QUIET)
         log = work.with_name(f"{work.name}-log")
@@ -184,7 +182,7 @@ def _without(work: Path, folder: Path, name: str) -> bool:
 
 def _variables(work: Path, node: Program) -> dict[str, str]:
     return {
-        "PATH": f"{node.file.parent}:/usr/bin:/bin",
+        "PATH": f"{work / RUNNERS}:{node.file.parent}:/usr/bin:/bin",
         "HOME": str(work),
         "TMPDIR": str(work),
         "CI": "true",

@@ -2,13 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from engine.making.boxes import boxed, index_of, run_with_index
 from engine.making.failures import HostUnready, LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
+from engine.making.node_projects.pins import pinned
 from engine.making.node_projects.plain_files import require_plain, write_json
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.indexes import Index, Installer
@@ -88,14 +89,25 @@ class NpmRuns:
             why = "it took too long, or said too much" if done.cut else _why(told) or f"npm exited with code {done.code}"
             raise LockFailed(f"{what}: {why[:600]}", _LOG.sub("", told)[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
 
-    async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
+    async def install(
+        self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False, pins: Mapping[str, str] | None = None
+    ) -> tuple[str, ...]:
         """Installs the manifest in `folder` without running scripts; returns notes on workarounds. Raises LockFailed, ScriptFailure.
 
-        `is_exact`: by the project's lock, if it still fits.
+        `is_exact`: by the project's lock, if it still fits. `pins`: with these versions, if they can be installed.
         """
         if is_exact and await asyncio.to_thread((folder / _LOCK).is_file):
             with suppress(LockFailed):
                 await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
+                return ()
+        if pins:
+            before = await asyncio.to_thread(_pin, work, folder, pins)
+            try:
+                await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
+            except LockFailed:
+                await asyncio.to_thread(write_json, folder / MANIFEST, before)
+                await asyncio.to_thread((folder / _LOCK).unlink, missing_ok=True)
+            else:
                 return ()
         notes: list[str] = []
         while True:
@@ -162,6 +174,17 @@ def _needing(work: Path, folder: Path, address: str) -> str:
         return ""
     found = (path for path in packages.values if address in packages.table(path).table("dependencies").values.values())
     return next(found, "").rpartition("node_modules/")[2]
+
+
+def _pin(work: Path, folder: Path, pins: Mapping[str, str]) -> Mapping[str, object]:
+    """Writes these versions into the manifest; returns what it was. Raises LockFailed."""
+    require_plain(work, folder)
+    try:
+        manifest = manifest_at(folder / MANIFEST)
+        write_json(folder / MANIFEST, pinned(manifest, pins))
+    except (NotWanted, OSError) as error:
+        raise LockFailed(f"The project's {MANIFEST} cannot be written: {error}") from error
+    return manifest.values
 
 
 def _without(work: Path, folder: Path, name: str) -> bool:

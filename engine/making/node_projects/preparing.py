@@ -85,7 +85,7 @@ class NodeProjects:
             lock = await asyncio.to_thread(own_lock, source, layout)
             notes = [
                 *engines_note(layout.project.manifest, await self._runs.node_version(work)),
-                *await self._built(work, source, layout, job),
+                *await self._built(work, source, layout, lock.pins, job),
             ]
             job.progress("packing the project")
             packages = [*layout.installed, *([] if is_whole else [layout.project])]
@@ -96,7 +96,7 @@ class NodeProjects:
             await asyncio.shield(asyncio.to_thread(discard, work))
         return await asyncio.to_thread(_prepared, into, layout, environment, (*notes, *told))
 
-    async def _built(self, work: Path, source: Path, layout: Layout, job: Job) -> Sequence[str]:
+    async def _built(self, work: Path, source: Path, layout: Layout, pins: Mapping[str, str], job: Job) -> Sequence[str]:
         """Runs the build scripts of the project and of the packages it depends on; returns notes."""
         packages, progress = (*layout.siblings, layout.project), job.progress
         scripts = [
@@ -106,7 +106,8 @@ class NodeProjects:
             return ()
         progress("installing what the project is built with")
         root = source / layout.root
-        notes = await self._runs.install(work, root, "What the project is built with cannot be installed", is_exact=not layout.siblings)
+        what, is_exact = "What the project is built with cannot be installed", not layout.siblings
+        notes = await self._runs.install(work, root, what, is_exact=is_exact, pins=pins)
         runners = await asyncio.to_thread(_runners, work)
         bun = await self._bun(runners, job) if any(uses_bun(package.manifest, script) for package, script in scripts) else None
         for package, script in scripts:

@@ -10,7 +10,7 @@ from engine.making.building.builder import ModellessBuilder
 from engine.making.building.builds import Built, Job, Place
 from engine.making.building.imported_packages import ImportedPackages
 from engine.making.dependencies.gate import DependencyGate, refusals_of
-from engine.making.failures import BuildFailed
+from engine.making.failures import BuildFailed, LockFailed
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
@@ -105,7 +105,7 @@ class WayBuilder:
             told = f"{last.message}\n{last.told}"
             instead = self._projects.older_for(told) or await self._besides(told) if len(notes) < _MOST_OLDER else ""
             if not instead:
-                raise first
+                raise await asyncio.to_thread(_said, first, self._repository)
             progress(f"it does not run; trying {instead}")
             notes.append(f"It did not run, so {instead} was taken: {last.message[:_LONGEST]}")
 
@@ -205,6 +205,15 @@ class WayBuilder:
             sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(folder.name)),
             docker=docker,
         )
+
+
+def _said(failure: BuildFailed, repository: Path) -> BuildFailed:
+    """The failure, with what to do about a module that is missing when it runs. Blocks."""
+    name = undeclared_module(f"{failure.message}\n{failure.told}", Tree.read(repository))
+    if not name or isinstance(failure, LockFailed):
+        return failure
+    remedy = f"It imports {name}, which nothing that the project declares provides: have it declare the package of that module."
+    return BuildFailed(f"{failure.message} {remedy}", failure.told)
 
 
 def _deploy(step: BuildStep) -> GithubDeploy:

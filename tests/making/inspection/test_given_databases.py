@@ -2,10 +2,13 @@
 
 from contextlib import nullcontext
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from engine.making.inside.tool_agent_serving.databases import fill
+from engine.making.inside.tool_agent_serving import databases
+
+DATABASES: Any = databases
 
 
 class Extension:
@@ -26,20 +29,20 @@ def app(extension: object, address: str = "sqlite:////home/tool/app.db") -> Simp
 
 def test_its_tables_are_made_by_new_and_old_releases() -> None:
     extension = Extension()
-    fill(app(extension))
-    fill(app(SimpleNamespace(db=extension)))
+    DATABASES.fill(app(extension))
+    DATABASES.fill(app(SimpleNamespace(db=extension)))
     assert extension.made == 2
 
 
 @pytest.mark.parametrize("address", ["sqlite:///own.db", "postgresql://db/app", ""])
 def test_another_database_is_left_as_it_is(address: str) -> None:
     extension = Extension()
-    fill(app(extension, address))
+    DATABASES.fill(app(extension, address))
     assert extension.made == 0
 
 
 def test_an_app_without_one_is_served_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    fill(SimpleNamespace())
-    fill(SimpleNamespace(extensions={}))
-    fill(app(Extension("no such type")))
+    DATABASES.fill(SimpleNamespace())
+    DATABASES.fill(SimpleNamespace(extensions={}))
+    DATABASES.fill(app(Extension("no such type")))
     assert capsys.readouterr().err == "The tables of the database could not be made: no such type\n"

@@ -213,7 +213,7 @@ def _said(failure: BuildFailed, repository: Path) -> BuildFailed:
     if not name or isinstance(failure, LockFailed):
         return failure
     remedy = f"It imports {name}, which nothing that the project declares provides: have it declare the package of that module."
-    return BuildFailed(f"{failure.message} {remedy}", failure.told)
+    return BuildFailed(f"{failure.message.rstrip('.')}. {remedy}", failure.told)
 
 
 def _deploy(step: BuildStep) -> GithubDeploy:

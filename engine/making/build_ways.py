@@ -9,8 +9,8 @@ from typing import cast
 from engine.making.building.builder import ModellessBuilder
 from engine.making.building.builds import Built, Job, Place
 from engine.making.building.imported_packages import ImportedPackages
-from engine.making.dependencies.gate import DependencyGate
-from engine.making.failures import BuildFailed
+from engine.making.dependencies.gate import DependencyGate, refusals_of
+from engine.making.failures import BuildFailed, LockFailed
 from engine.making.mcp_servers.building import McpBuilder
 from engine.making.node_projects.apps import NodeAppBuilder
 from engine.making.node_projects.building import NodeProgramBuilder
@@ -19,6 +19,7 @@ from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
+from engine.making.python_projects.undeclared import undeclared_module
 from engine.making.python_sources.variables import Variables, variables_for, with_environment
 from engine.making.repositories.trees import Tree
 from engine.making.uv.locking import ProjectLocks
@@ -85,7 +86,7 @@ class WayBuilder:
             raise BuildFailed(f"What the repository says of itself cannot be used: {' '.join(str(error).split())[:_LONGEST]}") from error
 
     async def _built_with_older(self, step: BuildStep, variables: Variables, progress: Progress) -> tuple[Built, tuple[str, ...]]:
-        """Builds again with older packages or an older Python while the result does not run. Also returns notes on failed attempts.
+        """Builds again with older packages, an older Python or what is not declared while the result does not run; also returns notes.
 
         Raises the first failure if nothing runs.
         """
@@ -101,11 +102,21 @@ class WayBuilder:
                 if is_outage(failure) or first is None:
                     raise
                 raise first from failure
-            instead = self._projects.older_for(f"{last.message}\n{last.told}") if len(notes) < _MOST_OLDER else ""
+            told = f"{last.message}\n{last.told}"
+            instead = self._projects.older_for(told) or await self._besides(told) if len(notes) < _MOST_OLDER else ""
             if not instead:
-                raise first
+                raise await asyncio.to_thread(_said, first, self._repository)
             progress(f"it does not run; trying {instead}")
             notes.append(f"It did not run, so {instead} was taken: {last.message[:_LONGEST]}")
+
+    async def _besides(self, told: str) -> str:
+        """Adds the well-known package of a module that is imported and not declared; returns it in words, empty if there is none."""
+        name = await asyncio.to_thread(lambda: undeclared_module(told, Tree.read(self._repository)))
+        packages, _ = self._parts.gate.packages_of_imports((name,) if name else ())
+        verdicts = await self._parts.gate.judge(packages)
+        if refusals_of(verdicts) or not any(self._projects.add(verdict.requirement, verdict.not_after) for verdict in verdicts):
+            return ""
+        return f"{packages[0]} too, which is imported and not declared,"
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         spec = _deploy(step)
@@ -194,6 +205,15 @@ class WayBuilder:
             sandboxing=replace(parts.sandboxing, environments=parts.sandboxing.environments.for_task(folder.name)),
             docker=docker,
         )
+
+
+def _said(failure: BuildFailed, repository: Path) -> BuildFailed:
+    """The failure, with what to do about a module that is missing when it runs. Blocks."""
+    name = undeclared_module(f"{failure.message}\n{failure.told}", Tree.read(repository))
+    if not name or isinstance(failure, LockFailed):
+        return failure
+    remedy = f"It imports {name}, which nothing that the project declares provides: have it declare the package of that module."
+    return BuildFailed(f"{failure.message.rstrip('.')}. {remedy}", failure.told)
 
 
 def _deploy(step: BuildStep) -> GithubDeploy:

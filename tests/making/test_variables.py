@@ -35,6 +35,11 @@ def test_defaults_of_the_example_are_taken_and_what_has_none_is_named(tmp_path: 
     assert variables.missing == ("TOKEN", "EMPTY")
 
 
+@pytest.mark.parametrize("name", [".env-example", "env.sample", "sample.env"])
+def test_an_example_may_have_another_usual_name(tmp_path: Path, name: str) -> None:
+    assert found(tmp_path, {name: "MODE=fast"}).values == {"MODE": "fast"}
+
+
 def test_that_a_server_is_to_listen_is_not_taken_from_the_example(tmp_path: Path) -> None:
     (tmp_path / ".env.example").write_text("MCP_TRANSPORT_TYPE=http\nMAIL_TRANSPORT=smtp\n")
     assert variables_for(Tree.read(tmp_path), PurePosixPath(), {}).values == {"MAIL_TRANSPORT": "smtp"}

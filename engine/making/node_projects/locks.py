@@ -4,13 +4,14 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
 from engine.making.failures import LockFailed, NotWanted
-from engine.making.node_projects.manifests import MANIFEST, kept_of
+from engine.making.node_projects.manifests import MANIFEST, kept_of, manifest_at
 from engine.making.node_projects.npm_runs import NpmRuns
+from engine.making.node_projects.pins import LOCKS, pins_of
 from engine.making.node_projects.plain_files import MOST_BYTES, content_of, new_folder, text_of, write_json
 from engine.making.node_projects.workspaces import Layout, Package
 from engine.making.python_sources.projects import Table
@@ -29,10 +30,14 @@ _TOLD = 300
 
 @dataclass(frozen=True, slots=True)
 class OwnLock:
-    """The lock that a project brings. If it has none of its own, `text` is empty and `why_none` begins a sentence with the reason."""
+    """The lock that a project brings. If it has none of its own, `text` is empty and `why_none` begins a sentence with the reason.
+
+    `pins` are versions of a lock of another program.
+    """
 
     text: str = ""
     why_none: str = ""
+    pins: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class NodeLocks:
@@ -53,13 +58,16 @@ class NodeLocks:
                     raise
                 notes.append(f"Its package-lock.json cannot be installed, so its versions were chosen now: {failure.message[:_TOLD]}")
         else:
-            notes.append(f"{lock.why_none}: its versions were chosen now, by npm.")
+            kept = ", those of that lock where they could be had" if lock.pins else ""
+            notes.append(f"{lock.why_none}: its versions were chosen now, by npm{kept}.")
         progress("locking what the project depends on")
         archives = await asyncio.to_thread(_brought, packed, into, layout.installed)
         wanted = _with_siblings(kept_of(manifest, with_lock=False), layout.installed)
         place = await asyncio.to_thread(_laid_out, work, into, wanted, archives)
-        told = await self._runs.install(work, place, "What the project depends on cannot be locked", "--package-lock-only")
-        chosen = await asyncio.to_thread(text_of, place / _LOCK)
+        what, pins = "What the project depends on cannot be locked", lock.pins
+        told = await self._runs.install(work, place, what, "--package-lock-only", pins=pins)
+        chosen, written = await asyncio.to_thread(lambda: (text_of(place / _LOCK), manifest_at(place / MANIFEST)))
+        wanted = {**written.values}
         if told:
             # Peer dependencies that do not fit are removed, because npm would check them again and refuse.
             chosen, wanted = _without_peers(chosen), {name: value for name, value in wanted.items() if name != "peerDependencies"}
@@ -82,7 +90,13 @@ def own_lock(source: Path, layout: Layout) -> OwnLock:
     there = [name for name in (_LOCK, *_OTHERS) for place in (folder, layout.root) if (source / place / name).is_file()]
     if not there:
         return OwnLock(why_none="The project has no package-lock.json of its own")
-    return OwnLock(why_none=f"It is locked by {there[0]}, which {'is for a whole workspace' if there[0] == _LOCK else 'npm does not read'}")
+    why_none = f"It is locked by {there[0]}, which {'is for a whole workspace' if there[0] == _LOCK else 'npm does not read'}"
+    if there[0] not in LOCKS:
+        return OwnLock(why_none=why_none)
+    path = next(path for place in (folder, layout.root) if (path := source / place / there[0]).is_file())
+    with suppress(NotWanted):
+        return OwnLock(why_none=why_none, pins=pins_of(path.name, text_of(path)))
+    return OwnLock(why_none=why_none)
 
 
 def _brought(packed: Path, into: Path, packages: Sequence[Package]) -> tuple[str, ...]:

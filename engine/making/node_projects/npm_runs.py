@@ -2,13 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from engine.making.boxes import boxed, index_of, run_with_index
 from engine.making.failures import HostUnready, LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
+from engine.making.node_projects.pins import pinned
 from engine.making.node_projects.plain_files import require_plain, write_json
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.indexes import Index, Installer
@@ -43,8 +44,8 @@ _ELSEWHERE = re.compile(r"npm error 403 .* - GET (https?://\S+)")
 
 _MOST_GONE = 5
 _SETTINGS = ".npmrc"
-BUN = "bun"
-"""The folder in `work` with links to Bun for scripts."""
+RUNNERS = "runners"
+"""The folder in `work` with what runs scripts besides npm."""
 
 _NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
@@ -65,7 +66,7 @@ class NpmRuns:
     async def take(
         self, arguments: Sequence[str], work: Path, folder: Path, what: str, *, needs_index: bool = True, bun: Program | None = None
     ) -> None:
-        """Runs `npm` with these arguments in `folder`, which is in `work`, the only writable folder. Scripts find `bun` and `bunx`.
+        """Runs `npm` with these arguments in `folder`, which is in `work`, the only writable folder. Scripts find what is in `RUNNERS`.
 
         Removes the project's npm settings, which could name another index or a program. Raises LockFailed, whose message begins with
         `what`; ScriptFailure (`UnavailableError`) if this host has no Node.js.
@@ -79,8 +80,6 @@ class NpmRuns:
         more = bun.mounts if bun else ()
         mounts = tuple(dict.fromkeys((*node.mounts, *npm.mounts, *more, Mount(work, work, writable=True))))
         variables = {**index.variables, **_variables(work, node), **self._programs.headers}
-        if bun:
-            variables["PATH"] = f"{work / BUN}:{variables['PATH']}"
         box = boxed(self._executor, "npm", folder, _LIMITS, mounts, variables)
         argv = (str(node.file), str(npm.file), *arguments, *_QUIET)
         log = work.with_name(f"{work.name}-log")
@@ -90,14 +89,25 @@ class NpmRuns:
             why = "it took too long, or said too much" if done.cut else _why(told) or f"npm exited with code {done.code}"
             raise LockFailed(f"{what}: {why[:600]}", _LOG.sub("", told)[-_TOLD:]) from (TimeoutError() if done.cut == "time" else None)
 
-    async def install(self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False) -> tuple[str, ...]:
+    async def install(
+        self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False, pins: Mapping[str, str] | None = None
+    ) -> tuple[str, ...]:
         """Installs the manifest in `folder` without running scripts; returns notes on workarounds. Raises LockFailed, ScriptFailure.
 
-        `is_exact`: by the project's lock, if it still fits.
+        `is_exact`: by the project's lock, if it still fits. `pins`: with these versions, if they can be installed.
         """
         if is_exact and await asyncio.to_thread((folder / _LOCK).is_file):
             with suppress(LockFailed):
                 await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
+                return ()
+        if pins:
+            before = await asyncio.to_thread(_pin, work, folder, pins)
+            try:
+                await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
+            except LockFailed:
+                await asyncio.to_thread(write_json, folder / MANIFEST, before)
+                await asyncio.to_thread((folder / _LOCK).unlink, missing_ok=True)
+            else:
                 return ()
         notes: list[str] = []
         while True:
@@ -166,6 +176,17 @@ def _needing(work: Path, folder: Path, address: str) -> str:
     return next(found, "").rpartition("node_modules/")[2]
 
 
+def _pin(work: Path, folder: Path, pins: Mapping[str, str]) -> Mapping[str, object]:
+    """Writes these versions into the manifest; returns what it was. Raises LockFailed."""
+    require_plain(work, folder)
+    try:
+        manifest = manifest_at(folder / MANIFEST)
+        write_json(folder / MANIFEST, pinned(manifest, pins))
+    except (NotWanted, OSError) as error:
+        raise LockFailed(f"The project's {MANIFEST} cannot be written: {error}") from error
+    return manifest.values
+
+
 def _without(work: Path, folder: Path, name: str) -> bool:
     """Removes a development dependency from the manifest, and the lock. False if the project has no such dependency. Raises LockFailed."""
     require_plain(work, folder)
@@ -184,7 +205,7 @@ def _without(work: Path, folder: Path, name: str) -> bool:
 
 def _variables(work: Path, node: Program) -> dict[str, str]:
     return {
-        "PATH": f"{node.file.parent}:/usr/bin:/bin",
+        "PATH": f"{work / RUNNERS}:{node.file.parent}:/usr/bin:/bin",
         "HOME": str(work),
         "TMPDIR": str(work),
         "CI": "true",

@@ -13,7 +13,7 @@ from engine.making.building.builds import Job
 from engine.making.failures import BuildFailed, LeftOut, LockFailed, NotWanted
 from engine.making.node_projects.locks import NodeLocks, own_lock
 from engine.making.node_projects.manifests import build_script, is_made, programs_of, started_of, uses_bun
-from engine.making.node_projects.npm_runs import BUN, NpmRuns
+from engine.making.node_projects.npm_runs import RUNNERS, NpmRuns
 from engine.making.node_projects.plain_files import new_folder, require_plain
 from engine.making.node_projects.unpacking import unpacked
 from engine.making.node_projects.workspaces import Layout, Package, laid_out
@@ -27,6 +27,7 @@ from toolagent.contracts.sources import ScriptLanguage
 PACKAGE = "package"
 """The folder beside our launcher with the published files."""
 
+_AS_NPM = Path(__file__).parent / "inside/as_npm.sh"
 _PACKED = "packed"
 _MOST_RUNS = 4
 """All work for a project may take as long as so many runs of npm."""
@@ -84,7 +85,7 @@ class NodeProjects:
             lock = await asyncio.to_thread(own_lock, source, layout)
             notes = [
                 *engines_note(layout.project.manifest, await self._runs.node_version(work)),
-                *await self._built(work, source, layout, job),
+                *await self._built(work, source, layout, lock.pins, job),
             ]
             job.progress("packing the project")
             packages = [*layout.installed, *([] if is_whole else [layout.project])]
@@ -95,7 +96,7 @@ class NodeProjects:
             await asyncio.shield(asyncio.to_thread(discard, work))
         return await asyncio.to_thread(_prepared, into, layout, environment, (*notes, *told))
 
-    async def _built(self, work: Path, source: Path, layout: Layout, job: Job) -> Sequence[str]:
+    async def _built(self, work: Path, source: Path, layout: Layout, pins: Mapping[str, str], job: Job) -> Sequence[str]:
         """Runs the build scripts of the project and of the packages it depends on; returns notes."""
         packages, progress = (*layout.siblings, layout.project), job.progress
         scripts = [
@@ -105,8 +106,10 @@ class NodeProjects:
             return ()
         progress("installing what the project is built with")
         root = source / layout.root
-        notes = await self._runs.install(work, root, "What the project is built with cannot be installed", is_exact=not layout.siblings)
-        bun = await self._bun(work, job) if any(uses_bun(package.manifest, script) for package, script in scripts) else None
+        what, is_exact = "What the project is built with cannot be installed", not layout.siblings
+        notes = await self._runs.install(work, root, what, is_exact=is_exact, pins=pins)
+        runners = await asyncio.to_thread(_runners, work)
+        bun = await self._bun(runners, job) if any(uses_bun(package.manifest, script) for package, script in scripts) else None
         for package, script in scripts:
             progress(f"building {package.name}" if layout.siblings else "building the project")
             folder = source / package.folder
@@ -119,13 +122,12 @@ class NodeProjects:
                 notes = (*notes, f"Its build ended with a failure, and what it had made by then was taken: {failure.message[:300]}")
         return notes
 
-    async def _bun(self, work: Path, job: Job) -> Program:
+    async def _bun(self, runners: Path, job: Job) -> Program:
         """Links Bun for scripts. Call it before anything of the project runs. Raises LockFailed, ScriptFailure."""
         programs = await self._environments.provide(ScriptLanguage.BUN, job.about.tool_name, job.progress)
         bun = programs.require("Bun", programs.bun)
-        folder = await asyncio.to_thread(new_folder, work, BUN)
         for name in ("bun", "bunx"):
-            (folder / name).symlink_to(bun.file)
+            (runners / name).symlink_to(bun.file)
         return bun
 
     async def _packed(self, work: Path, source: Path, layout: Layout, packages: Sequence[Package]) -> Path:
@@ -148,6 +150,15 @@ def require_own_archives(packages: Sequence[Package]) -> None:
         other = by_archive.setdefault(package.archive, package.name)
         if other != package.name:
             raise NotWanted(f"{other} and {package.name} are both packed as {package.archive}. Give one of them another name or version.")
+
+
+def _runners(work: Path) -> Path:
+    """The folder of what runs scripts: what takes the place of pnpm and yarn. Call it before anything of the project runs."""
+    folder = new_folder(work, RUNNERS)
+    for name in ("pnpm", "yarn"):
+        (folder / name).write_text(_AS_NPM.read_text())
+        (folder / name).chmod(0o755)
+    return folder
 
 
 def _copied(repository: Path, source: Path) -> None:

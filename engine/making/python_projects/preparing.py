@@ -5,6 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from engine.disk.removal import remove
@@ -81,6 +82,7 @@ class PythonProjects:
         self._last: tuple[str, str] | None = None
         self._guessed: tuple[Order, str] | None = None
         self._held: tuple[str, ...] = ()
+        self._not_after: datetime | None = None
         self._older_than: str | None = None
         self._failed: dict[tuple[Order, str, tuple[str, ...]], LockFailed | ScriptFailure] = {}
         """Failures by order, level and bounds: with one more bound, an older version may be installable. A lock leaves no choice."""
@@ -105,6 +107,13 @@ class PythonProjects:
             self._older_than = minor
             return f"a Python older than {minor}"
         return ""
+
+    def add(self, line: str, not_after: datetime | None) -> bool:
+        """Adds a requirement to what was prepared last. False if nothing was, or it has it already."""
+        if self._last is None or line in self._held:
+            return False
+        self._held, self._not_after = (*self._held, line), not_after or self._not_after
+        return True
 
     async def prepare(self, order: Order, progress: Progress) -> Prepared:
         """Prepares the project with the likeliest Python and the strictest versions that can be installed.
@@ -174,7 +183,7 @@ class PythonProjects:
         progress(f"installing what the project depends on ({what})")
         try:
             program = self._runs.programs.python_of(python)
-            lock = await self._locks.lock(level.wanted, (*order.besides, *self._held), order.work, python=program)
+            lock = await self._locks.lock(level.wanted, (*order.besides, *self._held), order.work, self._not_after, program)
             files = {_LOCK: lock}
             if program != self._runs.programs.python:
                 files[PYTHON_VERSION] = f"{python}\n"

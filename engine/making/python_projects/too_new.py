@@ -11,11 +11,13 @@ _LIBRARY = sys.stdlib_module_names - {"os", "signal", "time"}
 """Modules whose names differ by version; those of the excluded ones differ by machine."""
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)")
 _MISSING = (
-    re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)"),
-    re.compile(r"module '([A-Za-z_]\w*)[\w.]*' has no attribute"),
+    re.compile(r"cannot import name '\w+' from '([A-Za-z_]\w*)([\w.]*)"),
+    re.compile(r"module '([A-Za-z_]\w*)([\w.]*)' has no attribute"),
 )
-_CHANGED = (re.compile(r"No module named '([A-Za-z_]\w*)\."), *_MISSING)
-"""A package is there, and lacks something."""
+_CHANGED = (re.compile(r"No module named '([A-Za-z_]\w*)(\.[\w.]*)"), *_MISSING)
+"""A package is there, and lacks something: its name, and the rest of the module's."""
+_PRIVATE = re.compile(r"\._[a-zA-Z]")
+"""Such modules change with minor versions, and other packages use them all the same."""
 _PKG_RESOURCES = "No module named 'pkg_resources'"
 _WITH_PKG_RESOURCES = "setuptools<81"
 """Until Python 3.12, environments had it by default; later versions lack the module."""
@@ -45,17 +47,17 @@ def is_too_new(told: str) -> bool:
 def older_package(told: str, lock: str) -> str:
     """A requirement below the locked major version of a package that lacks something; empty if there is none.
 
-    Or the setuptools or the database driver that projects take for granted.
+    Below its minor version, if a module is private. Or the setuptools or the database driver that projects take for granted.
     """
     if _PKG_RESOURCES in told:
         return _WITH_PKG_RESOURCES
     if _PSYCOPG in told and _PSYCOPG2.search(lock):
         return _WITH_PSYCOPG2
-    for name in (found[1] for pattern in _CHANGED for found in pattern.finditer(told)):
+    for name, inner in (found.groups() for pattern in _CHANGED for found in pattern.finditer(told)):
         if name in sys.stdlib_module_names:
             continue
         package = canonicalize_name(name)
-        pinned = re.search(rf"^{re.escape(package)}(?:\[[^]]*\])?==(\d+)\.", lock, re.MULTILINE)
-        if pinned and int(pinned[1]):
-            return f"{package}<{pinned[1]}"
+        pinned = re.search(rf"^{re.escape(package)}(?:\[[^]]*\])?==((\d+)\.\d+)", lock, re.MULTILINE)
+        if pinned and int(pinned[2]):
+            return f"{package}<{pinned[1] if _PRIVATE.search(inner) else pinned[2]}"
     return ""

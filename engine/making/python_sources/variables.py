@@ -13,7 +13,10 @@ from toolagent.contracts.identifiers import OWNED_VARIABLES
 from toolagent.contracts.making import Candidate
 from toolagent.contracts.sources import ToolSource
 
-_EXAMPLES = (".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example")
+_EXAMPLES = (
+    *(".env.example", ".env.sample", ".env.template", ".env.dist", "env.example", "example.env", ".env.local.example"),
+    *(".env-example", ".env_example", ".env-sample", ".env_sample", "env.sample", "sample.env", "env.template"),
+)
 _LINE = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]{0,127})[ \t]*=(.*)")
 _REFERENCE = "secret:"
 """Only a request may name secrets of this host, not a repository."""

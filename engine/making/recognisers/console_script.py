@@ -2,7 +2,7 @@
 
 import configparser
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -70,7 +70,8 @@ def console_scripts_of(tree: Tree, folder: PurePosixPath) -> tuple[PurePosixPath
         said.table("entry-points").table("console_scripts"),
         project.table("tool").table("poetry").table("scripts"),
     )
-    if found := dict(pair for table in tables for pair in _texts(table)):
+    listed = _files(project.table("tool").table("setuptools").texts("script-files"))
+    if found := dict(islice((*listed.items(), *(pair for table in tables for pair in _texts(table))), _MOST_NAMED)):
         return folder / PYPROJECT, found
     if configured := _of_setup_cfg(tree.text(folder / "setup.cfg") or ""):
         return folder / "setup.cfg", configured
@@ -100,6 +101,11 @@ def npm_programs_of(tree: Tree, path: PurePosixPath) -> Mapping[str, str]:
     name = package.text("name").rpartition("/")[2]
     file = package.text("bin")
     return {name: file} if file and name else dict(_texts(package.table("bin")))
+
+
+def _files(paths: Iterable[str]) -> Mapping[str, str]:
+    """Programs that are files of the project, by name."""
+    return {found[2]: found[1] for path in paths if (found := _FILE.fullmatch(f"'{path[:_LONGEST]}'"))}
 
 
 def _texts(table: Table) -> Iterator[tuple[str, str]]:

@@ -235,3 +235,18 @@ async def test_scripts_of_a_folder_become_tools_with_what_they_import(
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes_count", "notes_greet"]
     assert not built.left_out
     assert "what it imports was installed: colorama." in built.notes[0]
+
+
+async def test_a_well_known_package_that_is_imported_and_not_declared_is_installed_too(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    text = "import argparse\nimport {}\nasked = argparse.ArgumentParser(description='Greets.').parse_args()\n"
+    plan = ProgramBuild(project="", programs=("greet",), are_files=True)
+    step = STEP.model_copy(update={"plan": plan})
+    origin = written(tmp_path / "origin", {"greet.py": text.format("yaml"), "requirements.txt": "colorama\n"})
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(step, silent)
+    assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
+    assert "so pyyaml too, which is imported and not declared, was taken" in built.notes[0]
+    other = written(tmp_path / "other", {"greet.py": text.format("not_well_known"), "requirements.txt": "colorama\n"})
+    with pytest.raises(BuildFailed, match=r"No module named 'not_well_known'.* have it declare the package of that module\."):
+        await WayBuilder(*ways, state / "create_12345679", other).build(step, silent)

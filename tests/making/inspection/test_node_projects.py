@@ -30,6 +30,9 @@ CLI = 'if (process.argv.includes("--help")) console.log(`shout ${require("ms")(1
 PACKAGE: dict[str, JsonValue] = {"name": "shout", "version": "1.0.0", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"}}
 
 
+MADE = "node -e \"fs.mkdirSync('dist'); fs.copyFileSync(process.argv[1], 'dist/first.js')\""
+
+
 def written(folder: Path, files: dict[str, JsonValue]) -> Path:
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -130,6 +133,55 @@ async def test_a_project_that_is_built_by_bun_is_given_it(
     package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": scripts}
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
     assert helps(built)[0].endswith("shout 1s")
+
+
+async def test_the_versions_of_a_lock_of_pnpm_are_kept_where_they_can_be_had(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    """Also those that it is built with."""
+    made = "node -e \"fs.mkdirSync('dist'); fs.copyFileSync('cli.js', 'dist/' + require('debug/package.json').version + '.js')\""
+    package: dict[str, JsonValue] = {
+        **PACKAGE,
+        "bin": {"shout": "dist/4.3.4.js"},
+        "scripts": {"build": made},
+        "dependencies": {"ms": "^2.0.0"},
+        "devDependencies": {"debug": "^4.0.0"},
+    }
+    lock = "lockfileVersion: '9.0'\n\npackages:\n\n  ms@2.1.2:\n    resolution: {}\n\n  debug@4.3.4:\n    resolution: {}\n"
+    text = 'console.log(`ms ${require("ms/package.json").version}`);'
+    files: dict[str, JsonValue] = {"package.json": package, "pnpm-lock.yaml": lock, "cli.js": text}
+    built = await built_of(programs, written(tmp_path / "origin", files), place)
+    assert helps(built)[0].endswith("ms 2.1.2")
+    assert "those of that lock where they could be had" in built.notes[0]
+
+
+async def test_versions_of_a_lock_of_yarn_that_are_not_to_be_had_are_chosen_anew(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    lock = 'ms@^2.0.0:\n  version "2.99.99"\n'
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": PACKAGE, "cli.js": CLI, "yarn.lock": lock}), place)
+    assert helps(built)[0].endswith("shout 1s")
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "pnpm run made -- cli.js && pnpm copy && pnpm install",
+        "yarn && yarn --silent made cli.js && yarn run copy",
+        "pnpm --dir more copied",
+        "pnpm exec cp cli.js dist.js && mkdir dist && yarn cp dist.js dist/cli.js",
+    ],
+)
+async def test_scripts_that_are_run_by_pnpm_or_yarn_are_run_by_npm(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place, build: str
+) -> None:
+    scripts: JsonValue = {"build": build, "made": MADE, "copy": "cp cli.js dist/cli.js"}
+    more: JsonValue = {"scripts": {"copied": "mkdir -p ../dist && cp ../cli.js ../dist/cli.js"}}
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": scripts}
+    files: dict[str, JsonValue] = {"package.json": package, "cli.js": CLI, "more/package.json": more}
+    built = await built_of(programs, written(tmp_path / "origin", files), place)
+    assert helps(built)[0].endswith("shout 1s")
+    assert not any("ended with a failure" in note for note in built.notes)
 
 
 async def test_why_a_build_fails_is_told_also_where_it_is_on_the_next_line(

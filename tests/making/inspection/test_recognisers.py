@@ -156,6 +156,9 @@ def test_programs_are_found_where_older_projects_and_npm_name_them(tmp_path: Pat
     files = "setup(scripts=['bin/c'], entry_points={'console_scripts': ['b = b.cli:main']})\n"
     told = only(found(tmp_path / "files", {"setup.py": files}), FindingKind.CONSOLE_SCRIPT).details["scripts"]
     assert told == {"c": "bin/c", "b": "b.cli:main"}
+    listed = "[project]\nname='f'\nversion='1'\n[tool.setuptools]\nscript-files=['tools/f.py', 'a b']\n"
+    told = only(found(tmp_path / "listed", {"pyproject.toml": listed}), FindingKind.CONSOLE_SCRIPT).details["scripts"]
+    assert told == {"f.py": "tools/f.py"}
 
 
 SCRIPT = "import argparse\nparser = argparse.ArgumentParser()\nasked = parser.parse_args()\n"

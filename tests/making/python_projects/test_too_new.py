@@ -64,7 +64,7 @@ def test_another_fault_is_none_of_its_python(told: str) -> None:
     assert not is_too_new(told)
 
 
-LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp[cli]==2.3.0\nyoung==0.9.1\nmarkupsafe==3.0.1\n"
+LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp[cli]==2.3.0\nyoung==0.9.1\nmarkupsafe==3.0.1\npydantic==2.14.4\n"
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,9 @@ LOCK = "flask==3.0.0 \\\n    --hash=sha256:0\nmcp[cli]==2.3.0\nyoung==0.9.1\nmar
         ("ModuleNotFoundError: No module named 'mcp.server.fastmcp'. This is mcp 2.x", "mcp<2"),
         ("ImportError: cannot import name 'escape' from 'flask' (/x/site-packages/flask/__init__.py)", "flask<3"),
         ("AttributeError: module 'markupsafe' has no attribute 'soft_unicode'", "markupsafe<3"),
+        ("ImportError: cannot import name 'gone' from 'pydantic._internal._typing_extra' (/x/_typing_extra.py)", "pydantic<2.14"),
+        ("ModuleNotFoundError: No module named 'pydantic._migrated'", "pydantic<2.14"),
+        ("ImportError: cannot import name '_gone' from 'pydantic.main' (/x/main.py)", "pydantic<2"),
         ("ModuleNotFoundError: No module named 'young.parts'", ""),
         ("ModuleNotFoundError: No module named 'app.settings'", ""),
         ("ModuleNotFoundError: No module named 'mcp'", ""),

@@ -3,6 +3,7 @@
 import importlib
 import inspect
 
+from .databases import fill
 from .described import described
 from .facade import Facade
 
@@ -19,6 +20,7 @@ def serve(interface, module, attribute, is_factory, port):
     def make():
         app = getattr(importlib.import_module(module), attribute)
         app = app() if is_factory else app
+        fill(app)
         return Facade(app if interface == "asgi" or _is_asgi(app) else _as_asgi(app), described(app))
 
     # By name: a package of the sandbox, which the service itself does not have.

@@ -16,6 +16,7 @@ A file that cannot be read, or that there is no room for, is linked.
 import contextlib
 import errno
 import fcntl
+import filecmp
 import hashlib
 import json
 import os
@@ -205,7 +206,11 @@ def _place(source, target, brought, ours, digests):
 
 
 def _place_written(source, target):
-    if os.path.exists(target) and not _leads_to(target, source):
+    # Earlier versions linked journals, and SQLite opens no database beside such a link.
+    linked = [ending for ending in ("", *_JOURNALS) if _leads_to(target + ending, source + ending)]
+    if os.path.exists(target) and "" not in linked and not (linked and filecmp.cmp(source, target, shallow=False)):
+        for ending in linked:
+            _clear(target + ending)
         return
     for ending in _JOURNALS:
         _clear(target + ending)  # it belongs to a database that is no more

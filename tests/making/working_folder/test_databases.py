@@ -108,3 +108,20 @@ def test_a_start_that_dies_between_a_journal_and_its_database_copies_both(
             laid_out(repository)
     written(repository, {"app.db": "2", "app.db-wal": "2"})
     assert texts(laid_out(repository)) == {"app.db": "2", "app.db-wal": "2"}
+
+
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_a_journal_that_an_earlier_version_linked_is_a_file_or_gone(tmp_path: Path, laid_out: LaidOut, is_changed: bool) -> None:
+    """SQLite opens no database beside such a link, so that the app could not use it."""
+    repository, work = tmp_path / "version", tmp_path / "home/repository"
+    _left_by_a_killed_app(repository, "app.db", "wal")
+    work.mkdir(parents=True)
+    shutil.copyfile(repository / "app.db", work / "app.db")
+    if is_changed:  # by something that opens it all the same
+        connection = sqlite3.connect(work / "app.db")
+        connection.execute("create table notes (id integer primary key, text)")
+        connection.close()
+        _write(work / "app.db", "own", 1)
+    (work / "app.db-wal").symlink_to(repository / "app.db-wal")
+    laid_out(repository)
+    assert _rows(work / "app.db") == (["own"] if is_changed else ["seed"] * 500)

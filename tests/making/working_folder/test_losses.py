@@ -2,29 +2,14 @@
 
 import builtins
 import os
-import runpy
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from engine.making.python_projects.packing import WORKING_FOLDER
 from tests.making.inspection.conftest import written
-
-LaidOut = Callable[[Path], Path]
-
-
-@pytest.fixture
-def laid_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LaidOut:
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    lay_out = runpy.run_path(str(WORKING_FOLDER))["laid_out"]
-    return lambda repository: Path(lay_out(str(repository)))
-
-
-def _texts(work: Path) -> dict[str, str]:
-    return {path.relative_to(work).as_posix(): path.read_text() for path in work.rglob("*") if path.is_file()}
+from tests.making.working_folder.conftest import LaidOut, texts
 
 
 def test_what_the_app_copies_or_renames_is_its_own(tmp_path: Path, laid_out: LaidOut) -> None:
@@ -34,8 +19,8 @@ def test_what_the_app_copies_or_renames_is_its_own(tmp_path: Path, laid_out: Lai
     shutil.copy2(work / "plugin.py", work / "own.py")
     (work / "once.ini").rename(work / "renamed.ini")
     made = {"config.ini": "1", "own.py": "1", "renamed.ini": "1"}
-    assert _texts(laid_out(first)) == {"example.ini": "1", "plugin.py": "1", "once.ini": "1"} | made
-    assert _texts(laid_out(written(tmp_path / "second", {"example.ini": "2"}))) == {"example.ini": "2"} | made
+    assert texts(laid_out(first)) == {"example.ini": "1", "plugin.py": "1", "once.ini": "1"} | made
+    assert texts(laid_out(written(tmp_path / "second", {"example.ini": "2"}))) == {"example.ini": "2"} | made
 
 
 @pytest.mark.parametrize("name", ["page.html", "app.db"])
@@ -49,7 +34,7 @@ def test_a_start_that_dies_leaves_no_broken_file(tmp_path: Path, monkeypatch: py
         patch.setattr(shutil, "copyfile", dies)
         with pytest.raises(KeyboardInterrupt):
             laid_out(repository)
-    assert _texts(laid_out(repository)) == {name: "hello"}
+    assert texts(laid_out(repository)) == {name: "hello"}
 
 
 def test_what_a_start_copied_before_it_died_is_not_the_apps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laid_out: LaidOut) -> None:
@@ -66,7 +51,7 @@ def test_what_a_start_copied_before_it_died_is_not_the_apps(tmp_path: Path, monk
         patch.setattr(shutil, "copyfile", dies_later)
         with pytest.raises(KeyboardInterrupt):
             laid_out(second)
-    assert _texts(laid_out(first)) == {"a.html": "first", "b.html": "first"}
+    assert texts(laid_out(first)) == {"a.html": "first", "b.html": "first"}
 
 
 def test_a_file_that_vanishes_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laid_out: LaidOut) -> None:
@@ -79,7 +64,7 @@ def test_a_file_that_vanishes_is_passed_over(tmp_path: Path, monkeypatch: pytest
             yield place, folders, [*files, "vanished.txt", "vanished.py"] if Path(place) == work else files
 
     monkeypatch.setattr(os, "walk", walk_late)
-    assert _texts(laid_out(repository)) == {"page.html": "1"}
+    assert texts(laid_out(repository)) == {"page.html": "1"}
 
 
 def test_a_file_that_cannot_be_read_is_linked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, laid_out: LaidOut) -> None:
@@ -105,14 +90,14 @@ def test_a_file_that_cannot_be_read_is_linked(tmp_path: Path, monkeypatch: pytes
 )
 def test_a_file_becomes_a_folder_and_the_reverse(tmp_path: Path, laid_out: LaidOut, first: str, second: str) -> None:
     laid_out(written(tmp_path / "first", {first: "1"}))
-    assert _texts(laid_out(written(tmp_path / "second", {second: "2"}))) == {second: "2"}
+    assert texts(laid_out(written(tmp_path / "second", {second: "2"}))) == {second: "2"}
 
 
 @pytest.mark.parametrize(("own", "brought"), [("data", "data/page.html"), ("data/notes.txt", "data"), ("run.py/notes.txt", "run.py")])
 def test_what_the_app_has_where_the_version_has_another_kind_stays(tmp_path: Path, laid_out: LaidOut, own: str, brought: str) -> None:
     work = laid_out(written(tmp_path / "first", {"page.html": "1"}))
     written(work, {own: "by the app"})
-    assert _texts(laid_out(written(tmp_path / "second", {brought: "2", "page.html": "2"}))) == {own: "by the app", "page.html": "2"}
+    assert texts(laid_out(written(tmp_path / "second", {brought: "2", "page.html": "2"}))) == {own: "by the app", "page.html": "2"}
 
 
 def test_modules_that_were_copied_before_there_was_a_list_are_ours(tmp_path: Path, laid_out: LaidOut) -> None:
@@ -121,6 +106,6 @@ def test_modules_that_were_copied_before_there_was_a_list_are_ours(tmp_path: Pat
         os.utime(work / name, (1, 1))
     second = written(tmp_path / "second", {"app.py": "2", "same.py": "1"})
     there = {"app.py": "2", "same.py": "1", "own.py": "by the app", "own.ini": "1"}
-    assert _texts(laid_out(second)) == there
+    assert texts(laid_out(second)) == there
     shutil.copy2(work / "same.py", work / "copied.py")
-    assert _texts(laid_out(second)) == there | {"copied.py": "1"}
+    assert texts(laid_out(second)) == there | {"copied.py": "1"}

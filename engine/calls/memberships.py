@@ -83,7 +83,11 @@ class Memberships:
         """The session that a stop without bindings stops: the newest one, or the one that it `stops` since it was asked for."""
         if stops is not None:
             view = await self._sessions.get(stops)
-            if view is None or view.ended_at is not None:
+            if view is None:
+                # An older database was restored. The session may live.
+                message = f"Session {stops} of this stop is not in the database. If it lives, it is again within a minute; call again then."
+                raise Refused(ErrorType.UNAVAILABLE, message, {"sent": False, "session_id": stops, "group_id": group.group_id})
+            if view.ended_at is not None:
                 message = f"Session {stops} of this stop has ended. Call again to stop the newest one that lives."
                 details: dict[str, JsonValue] = {"reason": GONE, "sent": False, "session_id": stops, "group_id": group.group_id}
                 raise Refused(ErrorType.EXECUTION_ERROR, message, details)

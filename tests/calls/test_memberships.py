@@ -276,6 +276,13 @@ async def test_a_stop_that_takes_nothing_of_the_launch_goes_to_no_older_session_
     assert "session-00000001" in result.error.message
 
 
+async def test_a_stop_whose_session_has_no_row_is_not_answered_as_gone(front: Front) -> None:
+    """An older database was restored, and the session may live. It would take that answer for the provider's."""
+    await front.groups.replace([group_of("first", steps=[{"tool_id": tool_id, "role": tool_id} for tool_id in ("launch", "run", "stop")])])
+    result = refused(await front.admit("stop", stops="session-00000001"))
+    assert (result.error_type, is_gone(result)) == (ErrorType.UNAVAILABLE, False)
+
+
 async def test_a_session_that_stops_takes_stops_and_no_runs(front: Front) -> None:
     await front.session("first", "session-12345678", SessionState.STOPPING, launched={"server_id": "1"})
     assert isinstance(await front.admit("run", {"server_id": "1"}), Admitted)

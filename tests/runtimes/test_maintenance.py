@@ -361,10 +361,10 @@ async def test_a_host_that_drains_starts_no_hot_tool_and_starts_it_again_when_th
     await maintenance.close()
 
 
-async def test_rounds_wait_for_each_other(host: Host) -> None:
+async def test_rounds_are_made_one_at_a_time(host: Host) -> None:
     await host.up(tool("cold"))
     maintenance = host.maintenance(SOON)
-    rounds = await asyncio.gather(*(maintenance.round() for _ in range(3)))
+    rounds = await asyncio.gather(*(maintenance.turn() for _ in range(3)))
     assert sorted(one.stopped for one in rounds) == [(), (), ("cold",)]
 
 

@@ -12,7 +12,7 @@ from activities.maintain import Maintain
 from engine.runtimes.running.supervisor import Supervisor
 from engine.store.database import Database
 from engine.store.hosts import HostTable
-from engine.upkeep.tools.maintenance import HostMaintenance, ServiceMaintenance
+from engine.upkeep.tools.maintenance import HostMaintenance, ServiceMaintenance, begun_maintenance
 from tests.runtimes.conftest import eventually
 from tests.runtimes.test_maintenance import Host
 from toolagent.core.failures import StoreUnavailableError
@@ -102,5 +102,36 @@ async def test_a_host_that_stops_ends_its_round_and_begins_no_other(
         turn = asyncio.create_task(maintenance.turn())
         await eventually(lambda: sessions.asked == 1)
         await maintenance.close()
-        ended = HostRound(host="here", failed="It stops.")
+        ended = HostRound(host="here", failed="The host stops.")
         assert (await turn, await maintenance.turn(), sessions.asked) == (ended, ended, 1)
+
+
+async def test_a_first_round_that_is_stuck_keeps_later_ones_waiting_no_longer_than_its_limit(
+    maintenance: HostMaintenance, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.upkeep.tools.maintenance._ROUND_S", 0.5)
+    async with asyncio.timeout(30), begun_maintenance(maintenance):
+        await eventually(lambda: sessions.asked == 1)
+        assert "goes on" in (await maintenance.turn()).failed
+        await eventually(lambda: maintenance._under_way is None)  # pyright: ignore[reportPrivateUsage] - it has no result to wait for
+        sessions.may.set()
+        assert (await maintenance.turn(), sessions.asked) == (_WELL, 2)
+
+
+async def test_a_timeout_of_its_parts_is_not_taken_for_the_limit_of_a_round(maintenance: HostMaintenance, sessions: Sessions) -> None:
+    sessions.error = TimeoutError("The engine does not answer.")
+    sessions.may.set()
+    with pytest.raises(TimeoutError, match="engine"):
+        await maintenance.turn()
+
+
+async def test_a_round_that_fails_after_its_turn_was_cancelled_is_logged(maintenance: HostMaintenance, sessions: Sessions) -> None:
+    sessions.error = StoreUnavailableError("The database is away.")
+    async with asyncio.timeout(30):
+        turn = asyncio.create_task(maintenance.turn())
+        await eventually(lambda: sessions.asked == 1)
+        turn.cancel()
+        with capture_logs() as logged:
+            sessions.may.set()
+            await eventually(lambda: bool(logged))
+    assert [line["event"] for line in logged] == ["round_failed"]

@@ -154,6 +154,24 @@ async def test_a_session_without_a_row_is_asked_to_write_it(database: Database) 
     assert not workflows.lives
 
 
+class _Deaf(Workflows):
+    """The first of them cannot be signalled."""
+
+    async def record(self, group_id: str, session_id: str) -> None:
+        await super().record(group_id, session_id)
+        if session_id == "session-deaf":
+            raise ValueError("The limit of signals is reached.")
+
+
+async def test_a_session_that_never_writes_its_row_is_asked_ten_times_and_keeps_no_other_from_it(database: Database) -> None:
+    deaf, other = ("servers", "session-deaf"), ("servers", "session-other")
+    workflows = _Deaf(listed=(deaf, other))
+    sweep = SessionSweep(SessionTable(database), workflows, EventTable(database))
+    for _ in range(50):
+        await sweep.run()
+    assert workflows.recorded == [deaf, other] * 10
+
+
 async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an_operator_is_told(database: Database) -> None:
     """A newer version of the service has written it."""
     table = await _opened(database, "session-12345678", "session-of-others")

@@ -14,6 +14,9 @@ from workflows import options
 from workflows.cancelling import despite_cancellation
 from workflows.invoke import invoke
 
+_ROW = "row-written-again"
+"""Before this patch, a session that a restored database did not know had no row any more."""
+
 OVER = frozenset({SessionState.STOPPED, SessionState.FAILED})
 
 
@@ -63,13 +66,13 @@ class NotedSession:
         view = self.view
         workflow.set_current_details(f"{view.state}, {view.runs} runs" + (f", ends: {view.end}" if view.end else ""))
         step = SessionStep(group=self._request.group, view=view, alert=alert)
-        if await self._written(step) is False and view.launch_call_id is not None:
+        if await self._written(step) is False and view.launch_call_id is not None and workflow.patched(_ROW):
             await self._open()
             await self._written(step)  # `record` may have been the first to write an earlier view
 
     async def record(self) -> None:
         """Write the row again if it is missing, because an older database was restored. A row that exists stays as it is."""
-        if self.view.launch_call_id is not None and not self.is_over:
+        if self.view.launch_call_id is not None and not self.is_over and workflow.patched(_ROW):
             await self._open()
 
     async def _open(self) -> bool | SessionView:

@@ -70,7 +70,6 @@ class HostMaintenance:
 
     def __init__(self, parts: HostParts) -> None:
         self._parts = parts
-        self._alone = asyncio.Lock()
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
         self._under_way: asyncio.Task[HostRound] | None = None
         self._is_closed = False
@@ -78,16 +77,20 @@ class HostMaintenance:
     async def turn(self) -> HostRound:
         """A round. If it takes long, it goes on, `failed` says so, and no other one begins meanwhile. Raises StoreUnavailableError."""
         if self._is_closed:
-            return self._failed("It stops.")
+            return self._failed("The host stops.")
         if self._under_way is not None:
             return self._failed(_LATE)
         task = self._under_way = asyncio.create_task(self._limited(), name="round of maintenance")
         task.add_done_callback(self._ended)
-        await asyncio.wait((task,), timeout=_TURN_S)
+        try:
+            await asyncio.wait((task,), timeout=_TURN_S)
+        except asyncio.CancelledError:
+            task.add_done_callback(_tell_of_late)
+            raise
         if not task.done():
             task.add_done_callback(_tell_of_late)
             return self._failed(_LATE)
-        return self._failed("It stops.") if task.cancelled() else task.result()
+        return self._failed("The host stops.") if task.cancelled() else task.result()
 
     def _ended(self, task: asyncio.Task[HostRound]) -> None:
         self._under_way = None
@@ -98,39 +101,41 @@ class HostMaintenance:
         return HostRound(host=self._parts.host, failed=why)
 
     async def _limited(self) -> HostRound:
+        limit = asyncio.timeout(_ROUND_S)
         try:
-            async with asyncio.timeout(_ROUND_S):
+            async with limit:
                 return await self.round()
         except TimeoutError:
+            if not limit.expired():
+                raise
             return self._failed(f"Its round took longer than {_ROUND_S:g} s, and was ended.")
 
     async def round(self) -> HostRound:
         """Checks running tools, ends unhealthy and unused ones, starts hot ones. Raises StoreUnavailableError.
 
-        Rounds run one at a time. A tool in use is neither checked nor ended.
+        A tool in use is neither checked nor ended.
         """
-        async with self._alone:
-            parts, done = self._parts, _Done()
-            await parts.modes.renew()
-            held = await self._held()
-            found = parts.keeping.all()
-            vitals = await self._checked(found, done)
-            if held is not None:
-                await self._end_unused(found, vitals, held, done)
-                await self._evict(vitals, held, done)
-            running = {tool_id for kept in parts.keeping.all() for tool_id in kept.tool_ids}
-            room = parts.limits.most_hot - len(self._hot())
-            started = await parts.hot.start(parts.modes.hot, running, room, parts.modes.number)
-            for name, reason in (await parts.destroy_unused()).items():
-                _log.warning("unused_container_not_ended", container=name, reason=reason)
-            return HostRound(
-                host=parts.host,
-                checked=done.checked,
-                unhealthy=tuple(done.unhealthy),
-                stopped=tuple(done.stopped),
-                evicted=tuple(done.evicted),
-                started=started,
-            )
+        parts, done = self._parts, _Done()
+        await parts.modes.renew()
+        held = await self._held()
+        found = parts.keeping.all()
+        vitals = await self._checked(found, done)
+        if held is not None:
+            await self._end_unused(found, vitals, held, done)
+            await self._evict(vitals, held, done)
+        running = {tool_id for kept in parts.keeping.all() for tool_id in kept.tool_ids}
+        room = parts.limits.most_hot - len(self._hot())
+        started = await parts.hot.start(parts.modes.hot, running, room, parts.modes.number)
+        for name, reason in (await parts.destroy_unused()).items():
+            _log.warning("unused_container_not_ended", container=name, reason=reason)
+        return HostRound(
+            host=parts.host,
+            checked=done.checked,
+            unhealthy=tuple(done.unhealthy),
+            stopped=tuple(done.stopped),
+            evicted=tuple(done.evicted),
+            started=started,
+        )
 
     async def close(self) -> None:
         self._is_closed = True
@@ -281,6 +286,6 @@ async def begun_maintenance(maintenance: HostMaintenance) -> AsyncGenerator[None
 
 async def _first(maintenance: HostMaintenance) -> None:
     try:
-        await maintenance.round()
+        await maintenance.turn()
     except StoreUnavailableError as error:
         _log.info("first_round_not_made", reason=str(error), then="the next one comes by the schedule")

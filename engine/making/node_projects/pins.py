@@ -50,7 +50,7 @@ def pinned(manifest: Table, pins: Mapping[str, str]) -> dict[str, object]:
 def _of_pnpm(lines: Iterable[str]) -> Iterator[_Found]:
     section, parent = "", ""
     for line in lines:
-        if not line.startswith(" "):
+        if line.strip() and not line.startswith(" "):
             section = line.rstrip()
         key, _, value = line[:_LONGEST_LINE].strip().partition(": ")
         if section in _LISTED and line.startswith("  ") and not line.startswith("   "):

@@ -88,8 +88,11 @@ importers:
       aliased:
         specifier: npm:other@^2.0.0
         version: other@2.0.0
+
 packages:
+
   linked@1.0.0:
+
   aliased@1.0.0:
   deep@1.0.0:
   other@2.0.0:

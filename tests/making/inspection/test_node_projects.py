@@ -173,7 +173,7 @@ async def test_versions_of_a_lock_of_yarn_that_are_not_to_be_had_are_chosen_anew
         "pnpm run made -- cli.js && pnpm copy && pnpm install",
         "yarn && yarn --silent made cli.js && yarn run copy",
         "pnpm --dir more copied",
-        "pnpm exec cp cli.js dist.js && mkdir dist && yarn cp dist.js dist/cli.js",
+        "pnpm exec cp cli.js dist.js && mkdir dist && yarn exec cp dist.js dist/cli.js",
     ],
 )
 async def test_scripts_that_are_run_by_pnpm_or_yarn_are_run_by_npm(

@@ -188,6 +188,12 @@ async def test_scripts_that_are_run_by_pnpm_or_yarn_are_run_by_npm(
     assert not any("ended with a failure" in note for note in built.notes)
 
 
+async def test_what_of_pnpm_is_not_understood_is_why_a_build_fails(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "pnpm --filter 'shout...' made"}}
+    with pytest.raises(BuildFailed, match=r"cannot be built: pnpm error: the filter 'shout\.\.\.' is not understood"):
+        await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+
+
 async def test_why_a_build_fails_is_told_also_where_it_is_on_the_next_line(
     tmp_path: Path, programs: NodeProgramBuilder, place: Place
 ) -> None:

@@ -74,7 +74,7 @@ def _entry_of_pnpm(line: str) -> Iterator[_Found]:
 def _of_yarn(lines: Iterable[str]) -> Iterator[_Found]:
     names: tuple[str, ...] = ()
     for line in lines:
-        if line.startswith("  version") and not line.startswith("  version_"):
+        if line.startswith(("  version ", "  version:")):
             version = line[:_LONGEST_LINE].removeprefix("  version").removeprefix(":").strip().strip('"')
             yield from ((name, version if _VERSION.fullmatch(version) else "") for name in names)
         elif line and not line.startswith((" ", "#", ":")):

@@ -36,14 +36,14 @@ def folder_of(root: Path, files: Mapping[str, object]) -> Path:
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """Two packages and one that has no script `build`; the folder of one has a blank in its name."""
-    scripts = {"build": NOTES}
+    scripts = {"build": NOTES, "built": NOTES}
     return folder_of(
         tmp_path,
         {
             "package.json": {"name": "root", "private": True, "workspaces": ["client", "my server", "empty"], "scripts": {"own": NOTES}},
             "client/package.json": {"name": "client", "scripts": scripts},
             "my server/package.json": {"name": "@x/server", "scripts": scripts | {"-odd": NOTES, "test it": NOTES}},
-            "empty/package.json": {"name": "empty"},
+            "empty/package.json": {"name": "empty", "scripts": {"built": NOTES}},
             "lacking/package.json": {"name": "lacking", "dependencies": {"ms": "*"}},
         },
     )
@@ -75,6 +75,7 @@ def ran(root: Path, command: str, name: str = "asked") -> tuple[int, str, str]:
         ("yarn --cwd 'my server' run -s build && yarn own", "@x/server;root;"),
         ("yarn workspace client build && yarn workspace client run build", "client;client;"),
         ("yarn workspace @x/server 'test it'", "@x/server;"),
+        ("yarn workspaces run built", "client;@x/server;empty;"),
         ("yarn note 1 && pnpm exec -- note 2 && pnpm -C client note 3", "program 1;program 2;program 3;"),
         ("pnpm run --if-present never && pnpm -r --if-present never && yarn install --frozen-lockfile && yarn", ""),
     ],

@@ -26,7 +26,7 @@ is_script() {
 is_script_of_any() {
   (npm pkg get scripts --workspaces) |
     node -e 'const all = Object.values(JSON.parse(require("fs").readFileSync(0, "utf8")));
-      process.exit(all.some((one) => Object.hasOwn(one, process.argv[1])) ? 0 : 1)' -- "$1"
+      process.exit(all.some((one) => Object.hasOwn(one, process.argv[1])) ? 0 : 1)' -- "$1" 2>/dev/null
 }
 # The names of packages that are not installed for the project in this folder.
 missing() {

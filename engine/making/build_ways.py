@@ -64,6 +64,14 @@ class WaysParts:
     gate: DependencyGate
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What is tried next, in words: empty if there is nothing. `refusal` is why the package that is missing may not be added."""
+
+    words: str = ""
+    refusal: str = ""
+
+
 class WayBuilder:
     """The builder of one task. `folder` is the task's own on this host, `repository` its clone."""
 
@@ -102,21 +110,23 @@ class WayBuilder:
                 if is_outage(failure) or first is None:
                     raise
                 raise first from failure
-            told = f"{last.message}\n{last.told}"
-            instead = self._projects.older_for(told) or await self._besides(told) if len(notes) < _MOST_OLDER else ""
-            if not instead:
-                raise await asyncio.to_thread(_said, first, self._repository)
-            progress(f"it does not run; trying {instead}")
-            notes.append(f"It did not run, so {instead} was taken: {last.message[:_LONGEST]}")
+            change = await self._changed_for(f"{last.message}\n{last.told}") if len(notes) < _MOST_OLDER else _Change()
+            if not change.words:
+                raise await asyncio.to_thread(_with_remedy, first, change.refusal, self._repository)
+            progress(f"it does not run; trying {change.words}")
+            notes.append(f"It did not run, so {change.words} was taken: {last.message[:_LONGEST]}")
 
-    async def _besides(self, told: str) -> str:
-        """Adds the well-known package of a module that is imported and not declared; returns it in words, empty if there is none."""
-        name = await asyncio.to_thread(lambda: undeclared_module(told, Tree.read(self._repository)))
-        packages, _ = self._parts.gate.packages_of_imports((name,) if name else ())
+    async def _changed_for(self, output: str) -> _Change:
+        """Changes what is installed next, for a result that does not run and said this."""
+        if older := self._projects.older_for(output):
+            return _Change(older)
+        module = await asyncio.to_thread(lambda: undeclared_module(output, Tree.read(self._repository)))
+        packages, _ = self._parts.gate.packages_of_imports((module,) if module else ())
         verdicts = await self._parts.gate.judge(packages)
-        if refusals_of(verdicts) or not any(self._projects.add(verdict.requirement, verdict.not_after) for verdict in verdicts):
-            return ""
-        return f"{packages[0]} too, which is imported and not declared,"
+        if refusals := refusals_of(verdicts):
+            return _Change(refusal=f"It imports {module}, which nothing that the project declares provides. {refusals[0].message}")
+        is_added = any(self._projects.add(verdict.requirement, verdict.not_after) for verdict in verdicts)
+        return _Change(f"{packages[0]} too (imported and not declared)") if is_added else _Change()
 
     async def _built(self, step: BuildStep, variables: Variables, progress: Progress) -> Built:
         spec = _deploy(step)
@@ -207,13 +217,13 @@ class WayBuilder:
         )
 
 
-def _said(failure: BuildFailed, repository: Path) -> BuildFailed:
-    """The failure, with what to do about a module that is missing when it runs. Blocks."""
-    name = undeclared_module(f"{failure.message}\n{failure.told}", Tree.read(repository))
-    if not name or isinstance(failure, LockFailed):
+def _with_remedy(failure: BuildFailed, refusal: str, repository: Path) -> BuildFailed:
+    """The failure, with what to do about a module that is missing when it runs, or why its package is refused. Blocks."""
+    module = undeclared_module(f"{failure.message}\n{failure.told}", Tree.read(repository))
+    if isinstance(failure, LockFailed) or not (module or refusal):
         return failure
-    remedy = f"It imports {name}, which nothing that the project declares provides: have it declare the package of that module."
-    return BuildFailed(f"{failure.message.rstrip('.')}. {remedy}", failure.told)
+    remedy = f"It imports {module}, which nothing that the project declares provides: have it declare the package of that module."
+    return BuildFailed(f"{failure.message.rstrip('.')}. {refusal or remedy}", failure.told)
 
 
 def _deploy(step: BuildStep) -> GithubDeploy:

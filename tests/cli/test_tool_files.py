@@ -61,6 +61,10 @@ def test_a_new_tool_overwrites_nothing(toolagent: Invoke, tmp_path: Path) -> Non
     assert [*(tmp_path / "mine").iterdir()] == []
     wrong = toolagent("new-tool", "Not An Id", "--dir", str(tmp_path))
     assert (wrong.exit_code, "'not-an-id' would do" in wrong.stderr) == (2, True)
+    for name in ("x" * 200, "X" * 122, "123", "_"):
+        wrong = toolagent("new-tool", name, "--dir", str(tmp_path))
+        assert (wrong.exit_code, "would do" in wrong.stderr) == (2, False)
+    assert "at most with its namespace" in " ".join(wrong.stderr.split())
 
 
 def test_every_fault_is_named_with_its_line_and_the_exit_code_says_so(toolagent: Invoke, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class DependencyGate:
 
     def packages_of_imports(self, names: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """The well-known packages that provide these modules, and the modules whose package is not certain."""
-        by_name = {name: self._names.well_known(canonicalize_name(name)) for name in sorted(names)}
+        by_name = {name: self._names.well_known(name) for name in sorted(names)}
         packages = dict.fromkeys(package for package in by_name.values() if package)
         return tuple(packages), tuple(name for name, package in by_name.items() if not package)
 

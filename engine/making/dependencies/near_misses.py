@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
+from packaging.utils import canonicalize_name
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 from rapidfuzz.fuzz import ratio
@@ -51,10 +52,11 @@ class NearMisses:
         """The package that is imported by this name, if no popular package has the name itself."""
         return self._popular.by_import.get(name)
 
-    def well_known(self, name: str) -> str | None:
-        """The popular package that provides a module of this name, if that is certain."""
-        if name in NEVER_CERTAIN:
+    def well_known(self, module: str) -> str | None:
+        """The popular package that provides this module, if that is certain. `Crypto` is a well-known one, `crypto` is not."""
+        if module in NEVER_CERTAIN:
             return None
+        name = canonicalize_name(module)
         return self.package_of_import(name) or (name if self.is_popular(name) else None)
 
     def find(self, name: str) -> str | None:

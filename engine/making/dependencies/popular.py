@@ -7,9 +7,9 @@ from typing import Self
 
 from packaging.utils import canonicalize_name
 
-_ONES_OWN = """banks build channels comm config dataset editor enrich evaluate events face identify installer kernels limits locate match
- measurement parse path paste polling priority progress publication realtime result runs safety schema secure segments supervisor tools
- transaction verifiers"""
+_ONES_OWN = """banks build channels comm config crypto dataset editor enrich evaluate events face identify installer kernels limits locate
+ match measurement parse path paste polling priority progress publication realtime result runs safety schema secure segments
+ supervisor tools transaction tree verifiers"""
 """Everyday words: an import of one mostly means a module of the project itself, which may lie anywhere."""
 _OF_MANY = "azure google snowflake"
 """Namespaces of several packages: `google.cloud` does not come from the package `google`."""

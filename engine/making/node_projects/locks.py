@@ -57,22 +57,21 @@ class NodeLocks:
                 if is_outage(failure):
                     raise
                 notes.append(f"Its package-lock.json cannot be installed, so its versions were chosen now: {failure.message[:_TOLD]}")
-        else:
-            kept = ", those of that lock where they could be had" if lock.pins else ""
-            notes.append(f"{lock.why_none}: its versions were chosen now, by npm{kept}.")
         progress("locking what the project depends on")
         archives = await asyncio.to_thread(_brought, packed, into, layout.installed)
         wanted = _with_siblings(kept_of(manifest, with_lock=False), layout.installed)
         place = await asyncio.to_thread(_laid_out, work, into, wanted, archives)
         what, pins = "What the project depends on cannot be locked", lock.pins
-        told = await self._runs.install(work, place, what, "--package-lock-only", pins=pins)
+        installed = await self._runs.install(work, place, what, "--package-lock-only", pins=pins)
+        if not lock.text:
+            notes.append(_chosen_now(lock, installed.unpinned))
         chosen, written = await asyncio.to_thread(lambda: (text_of(place / _LOCK), manifest_at(place / MANIFEST)))
         wanted = {**written.values}
-        if told:
+        if installed.workarounds:
             # Peer dependencies that do not fit are removed, because npm would check them again and refuse.
             chosen, wanted = _without_peers(chosen), {name: value for name, value in wanted.items() if name != "peerDependencies"}
         await asyncio.to_thread(_write, into, wanted, chosen)
-        return await self._environment(into, archives, tool_name, progress), (*notes, *told)
+        return await self._environment(into, archives, tool_name, progress), (*notes, *installed.workarounds)
 
     async def _environment(self, into: Path, archives: Sequence[str], tool_name: str, progress: Progress) -> Environment:
         contents = await asyncio.to_thread(lambda: {name: (into / name).read_bytes() for name in (_LOCK, MANIFEST, *archives)})
@@ -97,6 +96,14 @@ def own_lock(source: Path, layout: Layout) -> OwnLock:
     with suppress(NotWanted):
         return OwnLock(why_none=why_none, pins=pins_of(path.name, text_of(path)))
     return OwnLock(why_none=why_none)
+
+
+def _chosen_now(lock: OwnLock, unpinned: str) -> str:
+    """A note for a project that npm has no lock of. `unpinned` is why npm refused the versions of its other lock."""
+    chosen = f"{lock.why_none}: its versions were chosen now, by npm"
+    if unpinned:
+        return f"{chosen}, and none is taken from that lock, because npm refused those: {unpinned[:_TOLD]}"
+    return f"{chosen}, those of that lock where they could be had." if lock.pins else f"{chosen}."
 
 
 def _brought(packed: Path, into: Path, packages: Sequence[Package]) -> tuple[str, ...]:

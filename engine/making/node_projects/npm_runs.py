@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.making.boxes import boxed, index_of, run_with_index
@@ -51,6 +52,14 @@ _NOWHERE = "/nonexistent/npmrc"
 _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
 
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """`workarounds` are notes. `unpinned` is why npm refused the versions of another lock; empty if it took them, or there were none."""
+
+    workarounds: tuple[str, ...] = ()
+    unpinned: str = ""
+
+
 class NpmRuns:
     """Uses the same package index as environments."""
 
@@ -91,24 +100,26 @@ class NpmRuns:
 
     async def install(
         self, work: Path, folder: Path, what: str, *options: str, is_exact: bool = False, pins: Mapping[str, str] | None = None
-    ) -> tuple[str, ...]:
-        """Installs the manifest in `folder` without running scripts; returns notes on workarounds. Raises LockFailed, ScriptFailure.
+    ) -> Installed:
+        """Installs the manifest in `folder` without running scripts. Raises LockFailed, ScriptFailure.
 
         `is_exact`: by the project's lock, if it still fits. `pins`: with these versions, if they can be installed.
         """
         if is_exact and await asyncio.to_thread((folder / _LOCK).is_file):
             with suppress(LockFailed):
                 await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
-                return ()
+                return Installed()
+        unpinned = ""
         if pins:
             before = await asyncio.to_thread(_pin, work, folder, pins)
             try:
                 await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
-            except LockFailed:
+            except LockFailed as failure:
+                unpinned = failure.message.removeprefix(f"{what}: ")
                 await asyncio.to_thread(write_json, folder / MANIFEST, before)
                 await asyncio.to_thread((folder / _LOCK).unlink, missing_ok=True)
             else:
-                return ()
+                return Installed()
         notes: list[str] = []
         while True:
             try:
@@ -118,7 +129,7 @@ class NpmRuns:
                 notes.append(note)
                 options = (*options, *more)
             else:
-                return tuple(notes)
+                return Installed(tuple(notes), unpinned)
 
     async def _workaround(
         self, failure: LockFailed, work: Path, folder: Path, already: int, is_lenient: bool

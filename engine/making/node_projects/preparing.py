@@ -107,7 +107,10 @@ class NodeProjects:
         progress("installing what the project is built with")
         root = source / layout.root
         what, is_exact = "What the project is built with cannot be installed", not layout.siblings
-        notes = await self._runs.install(work, root, what, is_exact=is_exact, pins=pins)
+        installed = await self._runs.install(work, root, what, is_exact=is_exact, pins=pins)
+        notes = installed.workarounds
+        if installed.unpinned:
+            notes = (*notes, f"It was built with versions that npm chose now. npm refused those of its lock: {installed.unpinned[:300]}")
         runners = await asyncio.to_thread(_runners, work)
         bun = await self._bun(runners, job) if any(uses_bun(package.manifest, script) for package, script in scripts) else None
         for package, script in scripts:

@@ -221,3 +221,4 @@ async def test_what_is_imported_is_a_well_known_package_or_not_certain(gate: Gat
 async def test_a_popular_name_that_many_use_for_their_own_or_share_is_not_certain(gate: Gate) -> None:
     names = ["azure", "config", "dotenv", "google", "path", "progress", "tools"]
     assert gate().packages_of_imports(names) == (("python-dotenv",), tuple(name for name in names if name != "dotenv"))
+    assert gate().packages_of_imports(["Crypto", "crypto", "tree"]) == (("pycryptodome",), ("crypto", "tree"))

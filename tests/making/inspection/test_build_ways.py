@@ -13,6 +13,9 @@ from engine.making.build_ways import WayBuilder, WaysParts
 from engine.making.building.builds import Built
 from engine.making.building.imported_packages import ImportedPackages
 from engine.making.dependencies.gate import DependencyGate
+from engine.making.dependencies.index_addresses import addresses_from
+from engine.making.dependencies.popular import PopularPackages
+from engine.making.dependencies.simple_index import SimpleIndex
 from engine.making.failures import BuildFailed, LockFailed
 from engine.making.node_projects.npm_runs import NpmRuns
 from engine.making.python_sources.variables import Variables
@@ -33,6 +36,7 @@ from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.task_specs import GithubDeploy
+from toolagent_service.contracts.dependency_policy import DependencyPolicy
 from toolagent_service.contracts.making_steps import BuildStep
 from toolagent_service.contracts.plans import McpBuild, ProgramBuild, ToolFileBuild
 
@@ -244,9 +248,24 @@ async def test_a_well_known_package_that_is_imported_and_not_declared_is_install
     plan = ProgramBuild(project="", programs=("greet",), are_files=True)
     step = STEP.model_copy(update={"plan": plan})
     origin = written(tmp_path / "origin", {"greet.py": text.format("yaml"), "requirements.txt": "colorama\n"})
-    built = await WayBuilder(*ways, state / "create_12345678", origin).build(step, silent)
+    told: list[str] = []
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(step, told.append)
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
-    assert "so pyyaml too, which is imported and not declared, was taken" in built.notes[0]
+    assert "so pyyaml too (imported and not declared) was taken" in built.notes[0]
+    assert "it does not run; trying pyyaml too (imported and not declared)" in told
     other = written(tmp_path / "other", {"greet.py": text.format("not_well_known"), "requirements.txt": "colorama\n"})
     with pytest.raises(BuildFailed, match=r"No module named 'not_well_known'.* have it declare the package of that module\."):
         await WayBuilder(*ways, state / "create_12345679", other).build(step, silent)
+
+
+async def test_a_package_that_the_policy_denies_is_said_to_be_denied(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path, sandbox: Sandboxing
+) -> None:
+    index = SimpleIndex(addresses_from(machine_indexes(sandbox.environments.programs)))
+    denying = DependencyGate(DependencyPolicy(deny=("pyyaml",)), index, PopularPackages.of(("pyyaml yaml",)))
+    origin = written(tmp_path / "origin", {"greet.py": "import yaml\n", "requirements.txt": "colorama\n"})
+    step = STEP.model_copy(update={"plan": ProgramBuild(project="", programs=("greet",), are_files=True)})
+    with pytest.raises(BuildFailed, match=r"It imports yaml, .* does not let tools depend on 'pyyaml'") as failed:
+        await WayBuilder(replace(ways[0], gate=denying), ways[1], state / "create_12345678", origin).build(step, silent)
+    assert "have it declare" not in failed.value.message
+    await index.aclose()

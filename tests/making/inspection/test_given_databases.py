@@ -16,11 +16,14 @@ class Extension:
 
     def __init__(self, fault: str = "") -> None:
         self.made, self._fault = 0, fault
+        self.of: str | None = ""
 
-    def create_all(self) -> None:
+    def create_all(self, bind_key: str | None = "__all__") -> None:
+        """None: of the default database only. The first argument of release 2 is called `bind`, and means the same."""
         if self._fault:
             raise RuntimeError(self._fault)
         self.made += 1
+        self.of = bind_key
 
 
 def app(extension: object, address: str = "sqlite:////home/tool/app.db") -> SimpleNamespace:
@@ -32,6 +35,28 @@ def test_its_tables_are_made_by_new_and_old_releases() -> None:
     DATABASES.fill(app(extension))
     DATABASES.fill(app(SimpleNamespace(db=extension)))
     assert extension.made == 2
+
+
+def test_databases_that_the_app_has_besides_are_left_as_they_are() -> None:
+    extension = Extension()
+    DATABASES.fill(app(extension))
+    assert (extension.made, extension.of) == (1, None)
+
+
+class Broken:
+    """An app that has nothing to do with Flask."""
+
+    @property
+    def extensions(self) -> object:
+        raise LookupError("no such thing")
+
+
+def test_an_app_whose_extensions_are_something_else_starts(capsys: pytest.CaptureFixture[str]) -> None:
+    DATABASES.fill(SimpleNamespace(extensions=["sqlalchemy"]))
+    DATABASES.fill(SimpleNamespace(extensions=1, config=None))
+    assert capsys.readouterr().err == ""
+    DATABASES.fill(Broken())
+    assert capsys.readouterr().err == "The tables of the database could not be made: no such thing\n"
 
 
 @pytest.mark.parametrize("address", ["sqlite:///own.db", "postgresql://db/app", ""])

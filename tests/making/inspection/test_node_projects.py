@@ -1,6 +1,7 @@
 """Node.js projects in the wild: locks that do not fit, workspaces, hostile builds."""
 
 import json
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -159,8 +160,11 @@ async def test_versions_of_a_lock_of_yarn_that_are_not_to_be_had_are_chosen_anew
     tmp_path: Path, programs: NodeProgramBuilder, place: Place
 ) -> None:
     lock = 'ms@^2.0.0:\n  version "2.99.99"\n'
-    built = await built_of(programs, written(tmp_path / "origin", {"package.json": PACKAGE, "cli.js": CLI, "yarn.lock": lock}), place)
+    made: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/first.js"}, "scripts": {"build": f"{MADE} cli.js"}}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": made, "cli.js": CLI, "yarn.lock": lock}), place)
     assert helps(built)[0].endswith("shout 1s")
+    assert re.match(r"It was built with versions that npm chose now\. npm refused those of its lock: .*ms@2\.99\.99", built.notes[0])
+    assert re.match(r"It is locked by yarn\.lock.* and none is taken from that lock, because npm refused.*ms@2\.99\.99", built.notes[1])
 
 
 @pytest.mark.parametrize(
@@ -169,7 +173,7 @@ async def test_versions_of_a_lock_of_yarn_that_are_not_to_be_had_are_chosen_anew
         "pnpm run made -- cli.js && pnpm copy && pnpm install",
         "yarn && yarn --silent made cli.js && yarn run copy",
         "pnpm --dir more copied",
-        "pnpm exec cp cli.js dist.js && mkdir dist && yarn cp dist.js dist/cli.js",
+        "pnpm exec cp cli.js dist.js && mkdir dist && yarn exec cp dist.js dist/cli.js",
     ],
 )
 async def test_scripts_that_are_run_by_pnpm_or_yarn_are_run_by_npm(
@@ -182,6 +186,12 @@ async def test_scripts_that_are_run_by_pnpm_or_yarn_are_run_by_npm(
     built = await built_of(programs, written(tmp_path / "origin", files), place)
     assert helps(built)[0].endswith("shout 1s")
     assert not any("ended with a failure" in note for note in built.notes)
+
+
+async def test_what_of_pnpm_is_not_understood_is_why_a_build_fails(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
+    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "pnpm --filter 'shout...' made"}}
+    with pytest.raises(BuildFailed, match=r"cannot be built: pnpm error: the filter 'shout\.\.\.' is not understood"):
+        await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
 
 
 async def test_why_a_build_fails_is_told_also_where_it_is_on_the_next_line(

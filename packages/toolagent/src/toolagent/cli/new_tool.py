@@ -13,6 +13,7 @@ from toolagent.cli.options import tool_id_of
 from toolagent.cli.parameters import ParameterError
 from toolagent.cli.render import show_note, show_plain
 from toolagent.cli.templates import TEMPLATES, Template
+from toolagent.contracts.identifiers import TOOL_ID_LENGTH
 from toolagent.contracts.sources import ScriptLanguage
 from toolagent.core.catalog.namespaces import namespace_of
 from toolagent.core.catalog.tool_files import SUFFIX
@@ -20,6 +21,7 @@ from toolagent.core.catalog.tool_files import SUFFIX
 __all__ = ["new_tool"]
 
 _NAMESPACE = "custom"
+_SHOWN = 60
 
 
 def new_tool(
@@ -59,12 +61,26 @@ def new_tool(
 def _id_of(name: str) -> str:
     """Raises ParameterError for a name that cannot be the id of a tool."""
     try:
-        return tool_id_of(name if namespace_of(name) else f"{_NAMESPACE}:{name}")
+        return _in_namespace(name)
     except ParameterError as error:
-        near = "-".join(re.findall(r"[a-z0-9]+", name.lower())).lstrip("-0123456789")
-        such = f" {near!r} would do." if near else ""
-        said = f"{name!r} is no name of a tool: small letters, digits, _ and -, beginning with a letter, such as 'my-tool'.{such}"
-        raise ParameterError(said) from error
+        such = f" {near!r} would do." if (near := _near(name)) else ""
+        form = f"small letters, digits, _ and -, beginning with a letter, {TOOL_ID_LENGTH} characters at most with its namespace"
+        shown = name if len(name) <= _SHOWN else f"{name[:_SHOWN]}..."
+        raise ParameterError(f"{shown!r} is no name of a tool: {form}, such as 'my-tool'.{such}") from error
+
+
+def _in_namespace(name: str) -> str:
+    return tool_id_of(name if namespace_of(name) else f"{_NAMESPACE}:{name}")
+
+
+def _near(name: str) -> str:
+    """A name like this one that can be the id of a tool; empty if there is none."""
+    near = "-".join(re.findall(r"[a-z0-9]+", name.lower())).lstrip("-0123456789")
+    try:
+        _in_namespace(near)
+    except ParameterError:
+        return ""
+    return near
 
 
 def _document(tool_id: str, short: str, language: ScriptLanguage, template: Template) -> str:

@@ -12,6 +12,7 @@ __all__ = [
     "OWNED_VARIABLES",
     "SECRET_IN_A_HEADER",
     "SECRET_PATTERN",
+    "TOOL_ID_LENGTH",
     "TOOL_ID_PATTERN",
     "AtLeastOne",
     "CallId",
@@ -26,6 +27,7 @@ __all__ = [
     "UpToADay",
 ]
 
+TOOL_ID_LENGTH = 128
 TOOL_ID_PATTERN = r"^([a-z][a-z0-9_-]*:)?[a-z][a-z0-9_-]*$"
 CALL_ID_PATTERN = r"^call-[A-Za-z0-9_-]{8,80}$"
 FILE_ID_PATTERN = r"^file_[0-9a-f]{32}$"
@@ -35,8 +37,8 @@ SECRET_PATTERN = r"^secret:[A-Z][A-Z0-9_]*$"  # noqa: S105 - a name's form, not 
 SECRET_IN_A_HEADER = r"((?:[A-Za-z][A-Za-z0-9-]* )?)(secret:[A-Z][A-Z0-9_]*)"  # noqa: S105 - a form too
 """The whole value of a header that names a secret: an optional scheme, and the name."""
 
-ToolId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]
-GroupId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=128)]
+ToolId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=TOOL_ID_LENGTH)]
+GroupId = Annotated[str, StringConstraints(pattern=TOOL_ID_PATTERN, max_length=TOOL_ID_LENGTH)]
 CallId = Annotated[str, StringConstraints(pattern=CALL_ID_PATTERN)]
 FileId = Annotated[str, StringConstraints(pattern=FILE_ID_PATTERN)]
 SecretName = Annotated[str, StringConstraints(pattern=SECRET_PATTERN)]

@@ -1,4 +1,7 @@
-"""`python -m toolagent.testing.servers`. It is also installed without the extra `testing`."""
+"""Runs the servers for tests: `python -m toolagent.testing.servers`.
+
+It is also installed without the extra `testing`, and then names that.
+"""
 
 import sys
 from importlib import import_module

@@ -85,7 +85,9 @@ class Memberships:
             view = await self._sessions.get(stops)
             if view is None:
                 # An older database was restored. The session may live.
-                message = f"Session {stops} of this stop is not in the database. If it lives, it is again within a minute; call again then."
+                message = (
+                    f"Session {stops} of this stop has no row. If it still runs, its row is usually back within a minute. Then call again."
+                )
                 raise Refused(ErrorType.UNAVAILABLE, message, {"sent": False, "session_id": stops, "group_id": group.group_id})
             if view.ended_at is not None:
                 message = f"Session {stops} of this stop has ended. Call again to stop the newest one that lives."

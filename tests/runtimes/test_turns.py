@@ -135,3 +135,13 @@ async def test_a_round_that_fails_after_its_turn_was_cancelled_is_logged(mainten
             sessions.may.set()
             await eventually(lambda: bool(logged))
     assert [line["event"] for line in logged] == ["round_failed"]
+
+
+async def test_a_first_round_that_fails_is_logged(maintenance: HostMaintenance, sessions: Sessions) -> None:
+    sessions.error = RuntimeError("broken")
+    sessions.may.set()
+    async with asyncio.timeout(30):
+        with capture_logs() as logged:
+            async with begun_maintenance(maintenance):
+                await eventually(lambda: bool(logged))
+    assert [line["event"] for line in logged] == ["round_failed"]

@@ -1,6 +1,7 @@
 """Sessions without a workflow: launched servers are stopped, and ended sessions stay as they are."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -167,9 +168,24 @@ async def test_a_session_that_never_writes_its_row_is_asked_ten_times_and_keeps_
     deaf, other = ("servers", "session-deaf"), ("servers", "session-other")
     workflows = _Deaf(listed=(deaf, other))
     sweep = SessionSweep(SessionTable(database), workflows, EventTable(database))
-    for _ in range(50):
+    for number in range(100):
+        workflows.listed = () if number % 8 == 4 else (deaf, other)  # Temporal does not list them now
         await sweep.run()
     assert workflows.recorded == [deaf, other] * 10
+
+
+async def test_a_row_that_was_not_asked_for_as_temporal_was_away_is_asked_for_later(database: Database) -> None:
+    class Away(Workflows):
+        async def record(self, group_id: str, session_id: str) -> None:
+            await super().record(group_id, session_id)
+            raise ConnectionError("Temporal does not answer.")
+
+    workflows = Away(listed=(("servers", "session-lost"),))
+    sweep = SessionSweep(SessionTable(database), workflows, EventTable(database))
+    for number in range(60):
+        with pytest.raises(ConnectionError) if number % 4 == 0 else nullcontext():
+            await sweep.run()
+    assert len(workflows.recorded) == 15
 
 
 async def test_a_session_that_cannot_be_read_keeps_no_other_from_its_stop_and_an_operator_is_told(database: Database) -> None:

@@ -9,7 +9,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 from rapidfuzz.fuzz import ratio
 
-from engine.making.dependencies.popular import NEVER_CERTAIN, PopularPackages
+from engine.making.dependencies.popular import CERTAIN_AS_WRITTEN, NEVER_CERTAIN, PopularPackages
 
 _SLIP_FROM = 5
 """Shorter names have too many legitimate neighbours: only look-alikes count."""
@@ -53,10 +53,10 @@ class NearMisses:
         return self._popular.by_import.get(name)
 
     def well_known(self, module: str) -> str | None:
-        """The popular package that provides this module, if that is certain. `Crypto` is a well-known one, `crypto` is not."""
-        if module in NEVER_CERTAIN:
-            return None
+        """The popular package that provides this module, if that is certain."""
         name = canonicalize_name(module)
+        if name in NEVER_CERTAIN and module not in CERTAIN_AS_WRITTEN:
+            return None
         return self.package_of_import(name) or (name if self.is_popular(name) else None)
 
     def find(self, name: str) -> str | None:

@@ -13,7 +13,10 @@ _ONES_OWN = """banks build channels comm config crypto dataset editor enrich eva
 """Everyday words: an import of one mostly means a module of the project itself, which may lie anywhere."""
 _OF_MANY = "azure google snowflake"
 """Namespaces of several packages: `google.cloud` does not come from the package `google`."""
-NEVER_CERTAIN = frozenset(f"{_ONES_OWN} {_OF_MANY}".split())
+CERTAIN_AS_WRITTEN = frozenset({"Crypto"})
+"""Modules that are a well-known package's with this capital letter only."""
+
+NEVER_CERTAIN: frozenset[str] = frozenset(f"{_ONES_OWN} {_OF_MANY}".split())
 """Popular names that do not tell which package a module comes from."""
 
 

@@ -116,7 +116,7 @@ class _Digests:
         self._path, self._kept, self._met = path, _read(path, str), {}
 
     def of(self, path):
-        """None for what is not copied, or has vanished."""
+        """None for what is not copied, and for what cannot be read, or has vanished."""
         try:
             status = os.stat(path)
             if not stat.S_ISREG(status.st_mode) or (status.st_size > _LARGE and _ending(path) != _CODE):
@@ -126,7 +126,7 @@ class _Digests:
             if digest is None:
                 with open(path, "rb") as file:
                     digest = hashlib.sha256(file.read()).hexdigest()
-        except (FileNotFoundError, PermissionError):
+        except OSError:
             return None
         self._met[said] = digest, status.st_ctime_ns
         return digest
@@ -270,7 +270,7 @@ def _clear(path):
 
 
 def _read(path, kind):
-    """What is there of the kind that is asked for: an app can write to this file, too."""
+    """The entries of a list whose values are of this kind. An app can write to the list, too."""
     try:
         with open(path) as file:
             found = json.load(file)

@@ -99,10 +99,10 @@ def own_lock(source: Path, layout: Layout) -> OwnLock:
 
 
 def _chosen_now(lock: OwnLock, unpinned: str) -> str:
-    """A note for a project that npm has no lock of. `unpinned` is why npm refused the versions of its other lock."""
+    """A note for a project that npm has no lock of. `unpinned` is why npm could not install the versions of its other lock."""
     chosen = f"{lock.why_none}: its versions were chosen now, by npm"
     if unpinned:
-        return f"{chosen}, and none is taken from that lock, because npm refused those: {unpinned[:_TOLD]}"
+        return f"{chosen}, and none is taken from that lock, because npm could not install them: {unpinned[:_TOLD]}"
     return f"{chosen}, those of that lock where they could be had." if lock.pins else f"{chosen}."
 
 

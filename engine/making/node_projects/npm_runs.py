@@ -12,6 +12,7 @@ from engine.making.failures import HostUnready, LockFailed, NotWanted
 from engine.making.node_projects.manifests import MANIFEST, manifest_at
 from engine.making.node_projects.pins import pinned
 from engine.making.node_projects.plain_files import require_plain, write_json
+from engine.making.uv.outages import is_outage
 from engine.runtimes.environments.execution import Executor, Order
 from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
@@ -54,7 +55,7 @@ _QUIET = ("--no-audit", "--no-fund", "--no-progress", "--loglevel=error")
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """`workarounds` are notes. `unpinned` is why npm refused the versions of another lock; empty if it took them, or there were none."""
+    """`workarounds` are notes. `unpinned` is why npm could not install the versions of another lock, if so."""
 
     workarounds: tuple[str, ...] = ()
     unpinned: str = ""
@@ -109,17 +110,9 @@ class NpmRuns:
             with suppress(LockFailed):
                 await self.take(("ci", _NO_SCRIPTS, *options), work, folder, what)
                 return Installed()
-        unpinned = ""
-        if pins:
-            before = await asyncio.to_thread(_pin, work, folder, pins)
-            try:
-                await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
-            except LockFailed as failure:
-                unpinned = failure.message.removeprefix(f"{what}: ")
-                await asyncio.to_thread(write_json, folder / MANIFEST, before)
-                await asyncio.to_thread((folder / _LOCK).unlink, missing_ok=True)
-            else:
-                return Installed()
+        unpinned = await self._install_pinned(work, folder, what, options, pins) if pins else ""
+        if pins and not unpinned:
+            return Installed()
         notes: list[str] = []
         while True:
             try:
@@ -130,6 +123,19 @@ class NpmRuns:
                 options = (*options, *more)
             else:
                 return Installed(tuple(notes), unpinned)
+
+    async def _install_pinned(self, work: Path, folder: Path, what: str, options: Sequence[str], pins: Mapping[str, str]) -> str:
+        """Why npm could not install these versions, empty if it did. Raises LockFailed for an outage."""
+        before = await asyncio.to_thread(_pin, work, folder, pins)
+        try:
+            await self.take(("install", _NO_SCRIPTS, *options), work, folder, what)
+        except LockFailed as failure:
+            if is_outage(failure):
+                raise
+            await asyncio.to_thread(write_json, folder / MANIFEST, before)
+            await asyncio.to_thread((folder / _LOCK).unlink, missing_ok=True)
+            return failure.message.removeprefix(f"{what}: ")
+        return ""
 
     async def _workaround(
         self, failure: LockFailed, work: Path, folder: Path, already: int, is_lenient: bool

@@ -110,7 +110,10 @@ class NodeProjects:
         installed = await self._runs.install(work, root, what, is_exact=is_exact, pins=pins)
         notes = installed.workarounds
         if installed.unpinned:
-            notes = (*notes, f"It was built with versions that npm chose now. npm refused those of its lock: {installed.unpinned[:300]}")
+            notes = (
+                *notes,
+                f"It was built with versions that npm chose now, as it could not install its lock's: {installed.unpinned[:300]}",
+            )
         runners = await asyncio.to_thread(_runners, work)
         bun = await self._bun(runners, job) if any(uses_bun(package.manifest, script) for package, script in scripts) else None
         for package, script in scripts:

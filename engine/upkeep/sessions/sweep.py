@@ -18,7 +18,7 @@ from toolagent_service.groups.sessions import is_alert
 
 _EVERY_S = 15.0
 _ASK_EACH = 4
-"""One round of so many trusts no list, and looks for sessions without a row. The first one is such."""
+"""The first of so many rounds trusts no list, and looks for sessions without a row."""
 
 _MOST_ASKED = 10
 """How often a workflow is asked to write its row: each time is an event of its history."""
@@ -73,11 +73,13 @@ class SessionSweep:
     async def _record_missing(self) -> None:
         """After an older database was restored, sessions without a row go on. One that has not begun has none either, and writes none."""
         groups = {session_id: group_id for group_id, session_id in await self._workflows.under_way()}
+        if not groups:
+            return  # or Temporal does not list them now
         unknown = await self._sessions.unknown(groups.keys())
         self._asked = {session_id: times for session_id, times in self._asked.items() if session_id in unknown}
         for session_id in sorted(unknown):
-            asked = self._asked[session_id] = self._asked.get(session_id, 0) + 1
-            if asked > _MOST_ASKED:
+            asked = self._asked.get(session_id, 0)
+            if asked >= _MOST_ASKED:
                 continue
             _log.info("session_without_row", group_id=groups[session_id], session_id=session_id, then="its workflow writes it")
             try:
@@ -86,6 +88,7 @@ class SessionSweep:
                 raise
             except Exception:  # noqa: BLE001 - one bad session must not keep others from their rows
                 _log.warning("session_not_asked", session_id=session_id, exc_info=True)
+            self._asked[session_id] = asked + 1
 
     async def _go_on(self, group_id: str, session_id: str) -> None:
         # Read again, now that no workflow writes it: it may have launched since it was listed, or ended normally.

@@ -289,3 +289,5 @@ async def _first(maintenance: HostMaintenance) -> None:
         await maintenance.turn()
     except StoreUnavailableError as error:
         _log.info("first_round_not_made", reason=str(error), then="the next one comes by the schedule")
+    except Exception as error:  # noqa: BLE001 - nothing waits for it
+        _log.warning("round_failed", exc_info=error)

@@ -222,3 +222,4 @@ async def test_a_popular_name_that_many_use_for_their_own_or_share_is_not_certai
     names = ["azure", "config", "dotenv", "google", "path", "progress", "tools"]
     assert gate().packages_of_imports(names) == (("python-dotenv",), tuple(name for name in names if name != "dotenv"))
     assert gate().packages_of_imports(["Crypto", "crypto", "tree"]) == (("pycryptodome",), ("crypto", "tree"))
+    assert gate().packages_of_imports(["CRYPTO", "Config", "Path", "Tree"]) == ((), ("CRYPTO", "Config", "Path", "Tree"))

@@ -163,8 +163,10 @@ async def test_versions_of_a_lock_of_yarn_that_are_not_to_be_had_are_chosen_anew
     made: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "dist/first.js"}, "scripts": {"build": f"{MADE} cli.js"}}
     built = await built_of(programs, written(tmp_path / "origin", {"package.json": made, "cli.js": CLI, "yarn.lock": lock}), place)
     assert helps(built)[0].endswith("shout 1s")
-    assert re.match(r"It was built with versions that npm chose now\. npm refused those of its lock: .*ms@2\.99\.99", built.notes[0])
-    assert re.match(r"It is locked by yarn\.lock.* and none is taken from that lock, because npm refused.*ms@2\.99\.99", built.notes[1])
+    assert re.match(r"It was built with versions that npm chose now, as it could not install its lock's: .*ms@2\.99\.99", built.notes[0])
+    assert re.match(
+        r"It is locked by yarn\.lock.* and none is taken from that lock, because npm could not install.*ms@2\.99\.99", built.notes[1]
+    )
 
 
 @pytest.mark.parametrize(

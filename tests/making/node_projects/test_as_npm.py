@@ -109,6 +109,7 @@ def test_what_is_not_certain_is_refused_with_a_sentence(workspace: Path, command
     code, done, error = ran(workspace, command)
     assert (code, done) == (_REFUSED, noted)
     assert f"error: {told}. npm does here what the build asks of " in error
+    assert str(workspace) not in error.splitlines()[0]  # callers see it
 
 
 @pytest.mark.parametrize("command", ["pnpm --filter never build", "pnpm --filter empty build", "yarn workspace client never"])

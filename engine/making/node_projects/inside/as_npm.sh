@@ -4,7 +4,8 @@
 own=${0##*/}
 newline='
 '
-asked="$own $* (in $PWD)"
+asked="$own $*"
+here="$PWD $asked"
 npm() { exec "${npm_node_execpath:-node}" "$npm_execpath" "$@"; }
 refuse() {
   echo "$own error: $1. npm does here what the build asks of $own: $asked" >&2
@@ -13,9 +14,9 @@ refuse() {
 
 # A script that calls itself would do so for ever.
 case $newline$TOOL_AGENT_AS_NPM$newline in
-*"$newline$asked$newline"*) refuse "the script calls itself" ;;
+*"$newline$here$newline"*) refuse "the script calls itself" ;;
 esac
-TOOL_AGENT_AS_NPM=$TOOL_AGENT_AS_NPM$newline$asked
+TOOL_AGENT_AS_NPM=$TOOL_AGENT_AS_NPM$newline$here
 TOOL_AGENT_AS_NPM_DEPTH=$((${TOOL_AGENT_AS_NPM_DEPTH:-0} + 1))
 export TOOL_AGENT_AS_NPM TOOL_AGENT_AS_NPM_DEPTH
 [ "$TOOL_AGENT_AS_NPM_DEPTH" -le 12 ] || refuse "scripts call each other too often"

@@ -90,6 +90,7 @@ async def running_service(settings: Settings) -> AsyncGenerator[Running]:
 async def running_worker(settings: Settings) -> AsyncGenerator[Running]:
     """A host alone: workflows, activities and tools, until the block ends. Raises CannotRun."""
     named_address(settings.temporal)
+    named_database(settings.database)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(watched_loop())
         builtins_of(settings)
@@ -174,8 +175,8 @@ def named_database(settings: DatabaseSettings) -> str:
     """The database that front doors and hosts share. Raises CannotRun."""
     if settings.database_url is None:
         raise CannotRun(
-            "TOOL_AGENT_DATABASE_URL is not set: the front door would look into an empty database. Set it to that of the workers: "
-            "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of the worker>/tool-agent.db."
+            "TOOL_AGENT_DATABASE_URL is not set: hosts and front doors meet at one database. Set it to the same for all of them: "
+            "postgresql+asyncpg://…, or on one machine sqlite+aiosqlite:////<state directory of a worker>/tool-agent.db."
         )
     return settings.database_url
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.timeout(180)
 _PORTS = ("FASTAPI_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT")
 _SENSELESS = {"FASTAPI_PORT": "http", "STOP_GRACE_S": "-1", "BUCKET_LIMITS": '{"default": 0}', "API_KEY": ""}
 _POLICIES = {"at_leats": "at_leats: docker", "hosts": "hosts: [", "write": "write: 3", "policy.yaml": None}
-_MISSING = {"worker": "TEMPORAL_ADDRESS", "api": "DATABASE_URL"}
+_MISSING = [(kind, name) for kind in ("worker", "api") for name in ("TEMPORAL_ADDRESS", "DATABASE_URL")]
 
 Said = Callable[..., str]
 
@@ -59,7 +59,7 @@ def ended(service: ServiceProcess, taken: int, nowhere: str, file: Path, tmp_pat
         **{f"policy {named}": {"SANDBOX_POLICY": str(path)} for named, path in policies.items()},
     }
     starts = {name: Start(folder / str(number), given) for number, (name, given) in enumerate(settings.items())}
-    starts |= {f"missing {kind}": Start(folder / kind, _beside(folder, name), kind) for kind, name in _MISSING.items()}
+    starts |= {f"{kind} without {name}": Start(folder / f"{kind} {name}", _beside(folder, name), kind) for kind, name in _MISSING}
     deep = folder / ("long" * 20)
     starts["too long"] = Start(deep, {}, variables={"TMPDIR": str(deep)})
     for start in starts.values():
@@ -128,6 +128,6 @@ def test_a_path_that_is_too_long_for_sockets_is_said_plainly(said: Said) -> None
     assert "TOOL_AGENT_STATE_DIR" in said("too long")
 
 
-@pytest.mark.parametrize("kind", _MISSING)
-def test_what_a_host_or_a_front_door_needs_is_named_when_it_is_missing(said: Said, kind: str) -> None:
-    assert f"TOOL_AGENT_{_MISSING[kind]}" in said(f"missing {kind}")
+@pytest.mark.parametrize(("kind", "name"), _MISSING)
+def test_what_a_host_or_a_front_door_needs_is_named_when_it_is_missing(said: Said, kind: str, name: str) -> None:
+    assert f"TOOL_AGENT_{name} is not set" in said(f"{kind} without {name}")

@@ -84,12 +84,13 @@ class ToolCatalog:
         return self._snapshot
 
     async def find(self, name: str) -> ToolEntry | None:
-        """A tool by its name or id. An unknown one may be new: if it exists, all tools are loaded again."""
+        """A tool by its name, its id or another name of it. An unknown one may be new: if it exists, all tools are loaded again."""
         if (entry := (await self.now()).named(name)) is not None:
             return entry
         for tool_id in dict.fromkeys((name, name.replace("__", ":"))):
-            if re.fullmatch(TOOL_ID_PATTERN, tool_id) and await self._registry.find(tool_id, None) is not None:
-                return (await self.now(0.0)).named(name)
+            if re.fullmatch(TOOL_ID_PATTERN, tool_id) and (entry := await self._registry.called(tool_id)) is not None:
+                found = entry.manifest.tool_id
+                return (await self.now(0.0)).named(name if found == tool_id else found)
         return None
 
     def input_schema(self, name: str) -> Mapping[str, JsonValue] | None:

@@ -34,6 +34,17 @@ async def test_names_that_are_not_there_load_nothing_while_the_catalog_changes(s
     assert (set(found), registry.loads) == ({None}, 1)
 
 
+async def test_another_name_of_a_tool_finds_it_and_is_not_listed(stocked: House, database: Database) -> None:
+    async def number() -> int:
+        return 1
+
+    registry = ToolRegistry(ToolTable(database), stocked.routes, {"other_echo": ECHO.tool_id})
+    catalog = ToolCatalog(registry, stocked.groups, number)
+    found, (tools, _) = await catalog.find("other_echo"), await catalog.page(Selection(), None)
+    assert found is not None
+    assert (found.manifest.tool_id, "other_echo" in [tool["name"] for tool in tools]) == (ECHO.tool_id, False)
+
+
 async def test_a_page_is_of_one_state_of_the_catalog(stocked: House, database: Database) -> None:
     registry, numbers = CountedRegistry(ToolTable(database), stocked.routes), count()
 

@@ -94,6 +94,18 @@ def test_the_catalog_is_written_as_files(toolagent: Invoke, service: "Service", 
     assert json.loads((tmp_path / "out/registry.json").read_text("utf-8")) == {"version": "2.0", "tools": []}
 
 
+def test_a_catalog_file_that_is_there_is_replaced_only_by_force(toolagent: Invoke, service: "Service", tmp_path: Path) -> None:
+    service.documents = {"a.json": {"new": 1}, "tools/b.json": {"new": 1}}
+    there = tmp_path / "out/tools/b.json"
+    there.parent.mkdir(parents=True)
+    there.write_text("edited by hand")
+    refused = toolagent("export", str(tmp_path / "out"))
+    assert (refused.exit_code, there.read_text(), (tmp_path / "out/a.json").exists()) == (2, "edited by hand", False)
+    assert str(there) in refused.stderr.replace("\n", "")
+    assert toolagent("export", str(tmp_path / "out"), "--force").exit_code == 0
+    assert json.loads(there.read_text()) == {"new": 1}
+
+
 def test_the_audit_says_who_did_what_and_what_was_remarkable(toolagent: Invoke) -> None:
     result = toolagent("audit", "--tool", "custom:a", "--since", "2026-03-26")
     assert result.exit_code == 0, result.stderr

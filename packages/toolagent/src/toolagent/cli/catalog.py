@@ -1,6 +1,7 @@
 """The commands about versions, files and the catalog as a whole."""
 
 import json
+from os.path import lexists
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -50,7 +51,8 @@ def deactivate(asked: Asked, tool: Tool, version: Version) -> None:
 
 
 def export(
-    folder: Annotated[Path, typer.Argument(help="Where the catalog files are written; existing ones are replaced.")] = Path("catalog"),
+    folder: Annotated[Path, typer.Argument(help="Where the catalog files are written.")] = Path("catalog"),
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there already.")] = False,
     url: Url = DEFAULT_URL,
     api_key: ApiKey = None,
 ) -> None:
@@ -59,10 +61,11 @@ def export(
     `toolagent export backup`
     """
     with reported(), connected(url, api_key) as service:
-        documents = service.catalog()
-        target = output_folder(folder)
-        for name, document in documents.items():
-            show_note(f"saved {_written(target, name, document)}")
+        files = {_target(folder, name): document for name, document in service.catalog().items()}
+        if not force and (there := next(filter(lexists, files), None)):
+            raise ParameterError(f"{str(there)!r} is there already. Name another folder, or add --force to replace it.")
+        for path, document in files.items():
+            show_note(f"saved {_written(path, document)}")
 
 
 @file.command("get")
@@ -84,11 +87,16 @@ def get_file(
         show_note(f"saved {saved}")
 
 
-def _written(folder: Path, name: str, document: JsonValue) -> Path:
+def _target(folder: Path, name: str) -> Path:
+    """Raises ParameterError."""
     parts = PurePosixPath(name).parts
     if not parts or any(part.startswith((".", "/")) for part in parts):
         raise ParameterError(f"The service names a file {name!r} that would not lie in the folder.")
-    target = output_folder(folder.joinpath(*parts[:-1])) / parts[-1]
+    return folder.joinpath(*parts)
+
+
+def _written(target: Path, document: JsonValue) -> Path:
+    output_folder(target.parent)
     part = target.with_name(f".{target.name}.part")
     part.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n", "utf-8")
     part.replace(target)

@@ -92,7 +92,10 @@ def laid_out(source: Path, folder: PurePosixPath) -> Layout:
         for one in members:
             if one.name not in names:
                 _written(one, catalogs, source)
-        told = {"workspaces": [one.folder.relative_to(root).as_posix() for one in members]}
+        # npm runs a script of all members in the order of the manifest, pnpm each member after what it depends on.
+        everything = Package(root, Table({DEPENDENCIES[0]: {one.name: "*" for one in members}}))
+        ordered = _needed(everything, {one.name: one for one in members}, DEPENDENCIES, _MOST_PACKAGES)
+        told = {"workspaces": [one.folder.relative_to(root).as_posix() for one in ordered]}
         packages[-1] = Package(folder, Table({**packages[-1].manifest.values, **told}))
         write_json(source / folder / MANIFEST, packages[-1].manifest.values)
     *first, last = packages
@@ -169,7 +172,7 @@ def _linked(package: Package, by_folder: Mapping[PurePosixPath, Package]) -> Ite
                 yield Package(target.folder, Table({**target.manifest.values, "name": name}))
 
 
-def _needed(package: Package, known: Mapping[str, Package], kinds: Sequence[str]) -> list[Package]:
+def _needed(package: Package, known: Mapping[str, Package], kinds: Sequence[str], most: int = _MOST_SIBLINGS) -> list[Package]:
     """The known packages that it depends on, each after its own dependencies."""
     order: list[Package] = []
     seen: set[str] = {package.name}
@@ -177,7 +180,7 @@ def _needed(package: Package, known: Mapping[str, Package], kinds: Sequence[str]
     while waiting:
         current, specs = waiting[-1]
         name = next((one for one, _ in specs if one in known and one not in seen), None)
-        if name is not None and len(seen) <= _MOST_SIBLINGS:
+        if name is not None and len(seen) <= most:
             seen.add(name)
             waiting.append((known[name], _specs(known[name].manifest, kinds)))
         else:

@@ -5,11 +5,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
 from engine.making.node_projects import preparing
+from engine.making.node_projects.workspaces import laid_out
 
 _AS_NPM = Path(preparing.__file__).parent / "inside/as_npm.sh"
 NPM = shutil.which("npm")
@@ -82,6 +83,22 @@ def ran(root: Path, command: str, name: str = "asked") -> tuple[int, str, str]:
 )
 def test_what_is_understood_is_done(workspace: Path, command: str, noted: str) -> None:
     assert ran(workspace, command) == (0, noted, "")
+
+
+def test_members_are_built_after_what_they_depend_on_as_pnpm_does(tmp_path: Path) -> None:
+    on = {"dependencies": {"c": "workspace:*"}}, {"devDependencies": {"b": "workspace:*"}}
+    built: dict[str, object] = {"scripts": {"build": NOTES}}
+    root = folder_of(
+        tmp_path,
+        {
+            "package.json": {"name": "root", "private": True, "workspaces": ["packages/*"]},
+            "packages/a/package.json": {"name": "a", **built, **on[1]},
+            "packages/b/package.json": {"name": "b", **built, **on[0]},
+            "packages/c/package.json": {"name": "c", **built},
+        },
+    )
+    laid_out(root, PurePosixPath())
+    assert ran(root, "pnpm -r build") == (0, "c;b;a;", "")
 
 
 @pytest.mark.parametrize(

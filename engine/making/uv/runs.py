@@ -6,6 +6,7 @@ from pathlib import Path
 from engine.making.boxes import boxed, index_of, run_with_index
 from engine.making.failures import LockFailed
 from engine.making.uv.interpreters import Interpreters
+from engine.runtimes.environments.c_headers import header_remedy
 from engine.runtimes.environments.execution import Execution, Executor
 from engine.runtimes.environments.indexes import Index, Installer
 from engine.runtimes.environments.programs import Program, Programs
@@ -72,4 +73,4 @@ def _failure(done: Execution, passwords: Sequence[str], what: str) -> LockFailed
         return LockFailed(f"{what}: it took too long, or said too much.", told[-_TOLD:])
     lines = [line.strip() for line in told.splitlines() if line.strip()]
     why = next((line for line in reversed(lines) if line.startswith("cause:")), lines[0] if lines else f"uv exited with code {done.code}")
-    return LockFailed(f"{what}: {why[:1_000].removeprefix('cause: ')}", told[-_TOLD:])
+    return LockFailed(f"{what}: {why[:1_000].removeprefix('cause: ')}{header_remedy(told)}", told[-_TOLD:])

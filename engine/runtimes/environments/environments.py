@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from engine.disk.removal import remove
 from engine.runtimes.auditing.advisories import Judge, Judged, unjudged
+from engine.runtimes.environments.c_headers import header_remedy
 from engine.runtimes.environments.cache import (
     CacheLimits,
     Gone,
@@ -317,11 +318,12 @@ def _why(done: Execution) -> str:
         return "The installation took too long." if done.cut == "time" else f"The installation wrote too much on {done.cut}."
     if done.ending.beyond:
         return f"The installation {done.ending.beyond}."
-    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    said = done.stderr.decode(errors="replace")
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
     # uv puts the reason last, as `cause: …`; npm puts it first, as `npm error …`.
     told = [line for line in reversed(lines) if line.startswith("cause:")]
     told += [line for line in lines if "error" in line and not _NPM_PLACE.match(line)] + lines
-    return told[0][:_TOLD_BYTES] if told else f"The installer ended with exit code {done.code}."
+    return f"{told[0][:_TOLD_BYTES]}{header_remedy(said)}" if told else f"The installer ended with exit code {done.code}."
 
 
 def _empty(folder: EnvironmentFolder, files: Mapping[str, bytes]) -> None:

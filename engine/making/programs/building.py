@@ -14,7 +14,9 @@ from engine.making.programs.tools import commands_file, fitting, program_candida
 from engine.making.python_projects.installs import Installed
 from engine.making.python_projects.packing import pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
+from engine.making.python_sources.modules import folder_above
 from engine.making.python_sources.projects import folder_text, project_folder
+from engine.making.recognisers.console_script import recognise_console_scripts
 from engine.making.repositories.packaging import pack_repository
 from engine.making.repositories.trees import Tree
 from engine.runtimes.environments.execution import Executor
@@ -61,7 +63,8 @@ class ProgramBuilder:
         with failing("The project cannot be packed"):
             files = await asyncio.to_thread(program_files, wanted, installed.scripts)
             await asyncio.to_thread(pack_project, files, prepared, place.folder)
-        left_out = (*left, *(LeftOut(one.named, NOT_NAMED) for one in unwanted))
+        others = await asyncio.to_thread(_of_other_folders, job.repository, plan.project) if plan.are_files else ()
+        left_out = (*left, *(LeftOut(one.named, NOT_NAMED) for one in unwanted), *others)
         return job.built(program_candidate(wanted, about, ScriptLanguage.PYTHON, job.hosts), left_out, prepared.notes)
 
     async def _prepared(self, repository: Path, project: str, job: Job, *, needs_package: bool = True) -> Prepared:
@@ -69,10 +72,15 @@ class ProgramBuilder:
         return await self._projects.prepare(order, job.progress)
 
     async def _of_files(self, plan: ProgramBuild, job: Job) -> Prepared:
-        """Treats the folder of the scripts as a package. A file declares the dependencies, or the scripts' imports do."""
-        site, files = job.place.work.with_name("scripts"), {name: f"{name}.py" for name in plan.programs}
-        await asyncio.to_thread(pack_repository, job.repository / plan.project, site)
-        tree = await asyncio.to_thread(Tree.read, job.repository)
+        """Treats the folder of the scripts as a package, or one above from which they import.
+
+        A file declares the dependencies, or the scripts' imports do.
+        """
+        tree, folder = await asyncio.to_thread(Tree.read, job.repository), PurePosixPath(plan.project)
+        root = await asyncio.to_thread(folder_above, tree, folder, [f"{name}.py" for name in plan.programs])
+        site = job.place.work.with_name("scripts")
+        files = {name: (folder.relative_to(root) / f"{name}.py").as_posix() for name in plan.programs}
+        await asyncio.to_thread(pack_repository, job.repository / root, site)
         home = await asyncio.to_thread(project_folder, tree, PurePosixPath(plan.project, "script.py"))
         repository, project, notes = (job.repository, folder_text(home), ()) if home is not None else (site, "", ())
         if home is None:
@@ -90,6 +98,13 @@ def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Ma
         for command, name in zip(commands, script_names(commands), strict=True)
     }
     return {"program.py": _CHILD.read_text(), "commands.json": commands_file(commands, targets), **scripts}
+
+
+def _of_other_folders(repository: Path, project: str) -> tuple[LeftOut, ...]:
+    """The folders with scripts besides this one. Blocks."""
+    found = [PurePosixPath(one.path).parent for one in recognise_console_scripts(Tree.read(repository))]
+    reason = "It has scripts, too, and the scripts of one folder become tools at once. Name it in `path` of another task."
+    return tuple(LeftOut(folder_text(one) or "the top folder", reason) for one in found if folder_text(one) != project)
 
 
 def _names(command: Command) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ _MOST_PROGRAMS = 20
 _OUT = "described.json"
 _AT_ONCE = 2
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+-]{0,99}")
-_TARGET = re.compile(r"[\w.]{1,500}:[\w.]{1,500}|bin/[\w.+-]{1,100}|[\w.+-]{1,100}\.py")
+_TARGET = re.compile(r"[\w.]{1,500}:[\w.]{1,500}|bin/[\w.+-]{1,100}|(?:(?!\.)[\w.+-]{1,100}/){0,20}[\w.+-]{1,100}\.py")
 _UNFIT = "A program is named with letters, digits and `._+-`, and is a function of a module, as in `package.module:function`, or a file."
 
 

@@ -19,11 +19,11 @@ _ENDS = frozenset({"exit", "quit", "_exit"})
 
 
 def imported_by(tree: Tree, file: PurePosixPath) -> frozenset[str]:
-    """The first parts of module names, without Python's library and modules beside the file. Blocks.
+    """The first parts of module names, without Python's library and modules beside the file or at the top. Blocks.
 
     Leaves out optional imports, and those for type checkers and other systems.
     """
-    ours = _by_name(tree, file.parent)
+    ours = {**_by_name(tree, PurePosixPath()), **_by_name(tree, file.parent)}
     found: set[str] = set()
     waiting, seen = [file], {file}
     while waiting and len(seen) <= _MOST_PARSED and len(found) < _MOST_NAMES:

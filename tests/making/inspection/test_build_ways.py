@@ -1,6 +1,9 @@
 """The reason of a failed build names what no other way can mend."""
 
+import asyncio
 import json
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -143,6 +146,16 @@ async def test_what_runs_with_none_is_told_as_with_the_first(tmp_path: Path, way
     assert not is_outage(failed.value)
 
 
+async def test_a_c_header_that_a_build_misses_is_told_with_its_package(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    origin = project(tmp_path / "origin", "Mapping")
+    fails = 'import sys\n\ndef build_wheel(*_):\n    sys.exit("x.c:1:10: fatal error: libpq-fe.h: No such file or directory")\n'
+    (origin / "backend.py").write_text(fails)
+    with pytest.raises(BuildFailed, match=r"The C header libpq-fe\.h is not on this host\. Install libpq-dev"):
+        await WayBuilder(*ways, state / "create_12345678", origin).build(STEP, silent)
+
+
 SERVER = """
 from mcp.server.fastmcp import FastMCP
 
@@ -239,6 +252,27 @@ async def test_scripts_of_a_folder_become_tools_with_what_they_import(
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes_count", "notes_greet"]
     assert not built.left_out
     assert "what it imports was installed: colorama." in built.notes[0]
+
+
+def ran(folder: Path, script: str) -> dict[str, JsonValue]:
+    done = subprocess.run([sys.executable, script], cwd=folder, input="{}", capture_output=True, text=True, timeout=30, check=True)
+    return json.loads(done.stdout)
+
+
+async def test_scripts_find_the_modules_of_a_folder_above_theirs_and_other_folders_with_scripts_are_told(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    text = "import argparse\nfrom {} import words\nargparse.ArgumentParser(description=words.TEXT).parse_args()\n"
+    files = {"tools/text/greet.py": text.format("speech"), "tools/text/count.py": text.format("speech"), "speech/__init__.py": ""}
+    files |= {"speech/words.py": "TEXT = 'Greets.'\n\ndef colour():\n    import colorama\n", "other/more.py": text.format("speech")}
+    origin = written(tmp_path / "origin", files)
+    plan = ProgramBuild(project="tools/text", programs=("count", "greet"), are_files=True)
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(STEP.model_copy(update={"plan": plan}), silent)
+    assert [entry.manifest.description for entry in built.candidate.entries] == ["Greets."] * 2
+    ended = await asyncio.to_thread(ran, built.folders["notes_greet"], "run_greet.py")
+    assert ended["exit_code"] == 0, ended
+    assert "what it imports was installed: colorama." in built.notes[0]
+    assert [(one.operation, "`path`" in one.reason) for one in built.left_out] == [("other", True)]
 
 
 async def test_a_well_known_package_that_is_imported_and_not_declared_is_installed_too(

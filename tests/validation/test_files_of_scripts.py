@@ -84,6 +84,15 @@ def test_a_link_that_leads_to_no_file_of_the_folder_is_refused(place: Path, targ
     assert why_not(place, "link") == told
 
 
+def test_the_lock_of_an_editor_is_no_file_of_the_tool(place: Path) -> None:
+    """Emacs links `.#x.py` to `user@host.pid` while it edits."""
+    written(place, "lib/x.py")
+    (place / "lib/.#x.py").symlink_to("me@here.1234")
+    assert named(place, "lib/**").given == ("lib/x.py", "main.py")
+    (place / "lib/.hidden").symlink_to("x.py")
+    assert named(place, "lib/**").given == ("lib/.hidden", "lib/x.py", "main.py")
+
+
 def test_a_link_to_a_file_of_the_folder_is_that_file(place: Path) -> None:
     (place / "link").symlink_to("main.py")
     assert named(place, "link").given == ("link", "main.py")

@@ -176,6 +176,8 @@ def _is_file(folder: Path, entry: os.DirEntry[str], field: tuple[str | int, ...]
     try:
         target = Path(entry.path).resolve(strict=True)
     except (OSError, RuntimeError) as error:  # a RuntimeError for a circle of links
+        if entry.name.startswith("."):  # the lock of an editor, such as Emacs' `.#x.py`: no file of the tool
+            return False
         raise NoScriptError(
             f"{entry.name!r} is a link that leads nowhere, or in a circle. Remove it, or put a file there.", field
         ) from error

@@ -104,6 +104,15 @@ class _Watch:
             except OSError as error:
                 _log.warning("catalog_not_watched", folder=str(self._folder), reason=str(error), looked_again_after_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
+            except ExceptionGroup as group:
+                # A name that is not UTF-8 ends the watcher. What else changed meanwhile is imported, too.
+                if group.subgroup(RuntimeError) is None:
+                    raise
+                _log.warning(
+                    "catalog_not_watched", folder=str(self._folder), reason=str(group.exceptions[0]), looked_again_after_s=_RETRY_S
+                )
+                await asyncio.sleep(_RETRY_S)
+                await self._import_again()
             finally:
                 # Whether the last state was imported is unknown: import the next one in any case.
                 self._noted = None

@@ -1,6 +1,7 @@
 """An error that ends the watch of the catalog is logged, and the watch begins again."""
 
 import asyncio
+import os
 from pathlib import Path
 
 import structlog
@@ -61,6 +62,32 @@ async def test_an_import_that_is_under_way_when_the_service_stops_has_ended_afte
         async with asyncio.timeout(60):
             await running.wait()
     assert ended.is_set()
+
+
+async def test_a_name_that_is_not_utf_8_holds_up_no_change(database: Database, tmp_path: Path) -> None:
+    importer, data, again = importer_of(database, tmp_path), tmp_path / "data", asyncio.Event()
+    write_catalog(data, {"registry.json": {"tools": []}})
+
+    async def run() -> tuple[CatalogFault, ...]:
+        faults = await importer.run(data, ())
+        again.set()
+        return faults
+
+    async def imported(*ids: str) -> None:
+        while await ToolTable(database).list_ids() != ids:
+            await again.wait()
+            again.clear()
+
+    with structlog.testing.capture_logs() as said:
+        async with imported_catalog(run, data, tmp_path / "state", watch=True, restart_s=3600), asyncio.timeout(60):
+            write_catalog(data, {"registry.json": {"tools": [{"tool_id": "a", "name": "a"}]}})
+            await imported("a")
+            await asyncio.to_thread(Path(os.fsdecode(os.fsencode(data) + b"/caf\xe9.txt")).touch)
+            write_catalog(data, {"registry.json": {"tools": [{"tool_id": "b", "name": "b"}]}})
+            await imported("b")
+            write_catalog(data, {"registry.json": {"tools": [{"tool_id": "c", "name": "c"}]}})
+            await imported("c")
+    assert [one["event"] for one in said if one["event"].startswith("catalog_watch")] == []
 
 
 async def test_links_in_a_circle_do_not_end_the_watching(database: Database, tmp_path: Path) -> None:

@@ -19,14 +19,14 @@ UNREADABLE = pytest.mark.parametrize("body", ['{"v": NaN}', TOO_LARGE], ids=["Na
 class _Answering(Peer):
     """Answers each request with this."""
 
-    def __init__(self, body: str, status: int) -> None:
+    def __init__(self, body: str, status: int, kind: str = "application/json") -> None:
         super().__init__("comfy")
 
         async def pieces() -> AsyncGenerator[bytes]:
             yield body.encode()
 
         def answer(_: httpx.Request) -> httpx.Response:
-            return httpx.Response(status, content=pieces(), headers={"Content-Type": "application/json"})
+            return httpx.Response(status, content=pieces(), headers={"Content-Type": kind})
 
         self._transport = httpx.MockTransport(answer)
 
@@ -35,8 +35,8 @@ class _Answering(Peer):
 
 
 @asynccontextmanager
-async def comfy_that_says(body: str, status: int = 200) -> AsyncGenerator[Comfy]:
-    async with Comfy("http://comfy", _Answering(body, status)) as comfy:
+async def comfy_that_says(body: str, status: int = 200, kind: str = "application/json") -> AsyncGenerator[Comfy]:
+    async with Comfy("http://comfy", _Answering(body, status, kind)) as comfy:
         yield comfy
 
 
@@ -68,7 +68,8 @@ async def test_a_class_that_is_declared_strangely_refuses_no_workflow(required: 
         assert await comfy.defaults("Kind") == defaults
 
 
-async def test_a_server_that_has_no_classes_now_is_no_class_without_defaults() -> None:
-    async with comfy_that_says("{}", status=502) as comfy:
+@pytest.mark.parametrize(("body", "status", "kind"), [("{}", 502, "application/json"), ("<html>gone</html>", 200, "text/html")])
+async def test_a_server_that_has_no_classes_now_is_no_class_without_defaults(body: str, status: int, kind: str) -> None:
+    async with comfy_that_says(body, status, kind) as comfy:
         with pytest.raises(ComfyUnreachable):
             await comfy.defaults("Kind")

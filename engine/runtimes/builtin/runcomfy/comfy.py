@@ -93,7 +93,7 @@ class Comfy(Api):
     async def defaults(self, kind: str) -> Prompt:
         """The defaults of a node class's required inputs, as far as they can be read; none for an unknown class."""
         answer = await self._asked("GET", f"/object_info/{quote(kind, safe='')}")
-        if answer.status != _OK:
+        if not _is_json(answer):
             raise _strange(answer)
         try:
             # Third-party classes may declare anything, such as Infinity. A workflow with all inputs needs no defaults.
@@ -172,9 +172,14 @@ def _read(model: type[M], answer: Answer, value: JsonValue) -> M:
         raise _strange(answer) from error
 
 
+def _is_json(answer: Answer) -> bool:
+    """Whether ComfyUI says that it is, readable or not. A proxy before a server that is gone answers with a page."""
+    return answer.status == _OK and answer.headers.get("content-type", "").startswith("application/json")
+
+
 def _body_of_ours(answer: Answer) -> JsonValue:
     """The body of an answer about our prompt alone. Raises CallFailed if it is unreadable JSON: asking again would not help."""
-    if answer.status == _OK and answer.body is None and answer.headers.get("content-type", "").startswith("application/json"):
+    if _is_json(answer) and answer.body is None:
         message = "ComfyUI's answer cannot be read: a node put out NaN or Infinity, which JSON has not, or more than 8 MiB."
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"answer": answer.text}, "unknown")
     return _body(answer)

@@ -90,6 +90,9 @@ def _lay_out(repository, home, listed):
         folders[:] = [name for name in folders if not os.path.islink(os.path.join(place, name))]
         inside = os.path.relpath(place, repository)
         target = os.path.join(home, inside)
+        if os.path.islink(target) and os.path.isdir(target):
+            folders.clear()  # what is behind a link of the app is not ours to change
+            continue
         if not os.path.isdir(target):
             if os.path.lexists(target):
                 if _is_of_the_app(target, ours.get(inside, ()), digests):

@@ -1,6 +1,7 @@
 """A working folder of copies and links: an app that writes beside its code writes to the home of its tool."""
 
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -47,6 +48,20 @@ def test_code_is_that_of_the_version_that_runs_and_what_the_app_made_stays(tmp_p
     assert {path.name: path.read_text() for path in work.iterdir()} == {
         "changed.py": "2", "spoilt.py": "1", "own.py": "by the app", "page.html": "2",
     }  # fmt: skip
+
+
+def test_what_is_behind_a_link_that_the_app_made_of_a_folder_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    repository = written(tmp_path / "version", {"app.py": "1", "data/seed.py": "1", "data/deep/seed.txt": "1"})
+    laid_out = runpy.run_path(str(WORKING_FOLDER))["laid_out"]
+    work = Path(laid_out(str(repository)))
+    written(tmp_path / "kept", {"seed.py": "by the app"})
+    shutil.rmtree(work / "data")
+    (work / "data").symlink_to(tmp_path / "kept")
+    written(repository, {"app.py": "2", "data/seed.py": "2"})
+    laid_out(str(repository))
+    assert (work / "app.py").read_text() == "2"
+    assert {path.name: path.read_text() for path in (tmp_path / "kept").iterdir()} == {"seed.py": "by the app"}
 
 
 def test_what_an_app_opens_is_in_its_folder_and_only_large_files_are_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
 """Outages of our own parts are retried a few times before a candidate is judged by them."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -12,10 +14,14 @@ from activities.make_tool import MakeTool
 from engine.making.building.builds import Built
 from engine.making.failures import BuildFailed, LockFailed
 from engine.making.maker import Maker, MakerParts
+from engine.making.node_projects.npm_runs import Installed, NpmRuns
 from engine.making.uv.outages import Outage, is_outage
 from engine.runtimes.docker.building.images import failure_of
 from engine.runtimes.docker_engine.engine import EngineFailure, EngineRefused, EngineUnavailable
+from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.failures import ScriptErrorKind, ScriptFailure
+from engine.runtimes.environments.indexes import Installer
+from engine.runtimes.environments.programs import Program, Programs
 from engine.runtimes.failures import StartFailed
 from engine.runtimes.runtime import Progress
 from engine.runtimes.sandbox.package_indexes import IndexesUnknown
@@ -104,6 +110,38 @@ async def test_a_build_for_which_the_index_is_away_is_tried_again_before_it_is_s
         assert caught.value.next_retry_delay
     environment.info = replace(environment.info, attempt=3)
     assert await environment.run(make.build_candidate, STEP) == BuildOutcome(reason="It cannot be locked.", told=AWAY)
+
+
+class AwayOnce(NpmRuns):
+    """npm for which the index is away at first."""
+
+    def __init__(self) -> None:
+        super().__init__(cast("Executor", None), cast("Programs", None), cast("Installer", None))
+        self.times = 0
+
+    async def take(
+        self,
+        arguments: Sequence[str],  # noqa: ARG002 - those of npm
+        work: Path,  # noqa: ARG002
+        folder: Path,  # noqa: ARG002
+        what: str,
+        *,
+        needs_index: bool = True,  # noqa: ARG002
+        bun: Program | None = None,  # noqa: ARG002
+    ) -> None:
+        await asyncio.sleep(0)
+        self.times += 1
+        if self.times == 1:
+            raise LockFailed(f"{what}: it is away", NPM_AWAY)
+
+
+async def test_versions_of_a_lock_are_not_given_up_because_the_index_is_away(tmp_path: Path) -> None:
+    (tmp_path / "package.json").write_text('{"dependencies": {"ms": "^2.0.0"}}')
+    npm = AwayOnce()
+    with pytest.raises(LockFailed) as failed:
+        await npm.install(tmp_path, tmp_path, "It is not installed", pins={"ms": "2.1.2"})
+    assert is_outage(failed.value)
+    assert await npm.install(tmp_path, tmp_path, "It is not installed", pins={"ms": "2.1.2"}) == Installed()
 
 
 def test_a_failure_that_is_a_cause_of_itself_is_looked_at_once() -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from engine.making.building.builds import Built, Job
 from engine.making.building.live_documents import LEFT_OUT, OWN_DOCUMENT, PATHS, S, live_document, not_started
@@ -91,7 +90,6 @@ class ModellessBuilder:
 
     async def _of_local(self, document: OpenApiDocument, job: Job, notes: tuple[str, ...]) -> Built:
         """Raises BuildFailed."""
-        document = replace(document, gives_text=True)
         # Operations that our launcher left out of the document that it wrote.
         left_out = [LeftOut(name, str(reason)) for name, reason in part(document.root.get(LEFT_OUT)).items()]
         return await job.drafted(document, local_sources(document, job.place.host_dir, self._environment), left_out, notes)

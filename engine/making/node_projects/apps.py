@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from engine.making.building.builds import Built, Job
@@ -54,7 +53,6 @@ class NodeAppBuilder:
             raise BuildFailed(
                 "The app says nothing of what it offers, its routes cannot be read, and no OpenAPI document is in the repository."
             )
-        document = replace(document, gives_text=True)
         local = local_sources(document, job.place.host_dir, self._environment)
 
         def source(operation: Operation, shape: RequestShape, _health: str | None) -> ToolSource:

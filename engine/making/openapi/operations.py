@@ -12,6 +12,7 @@ from engine.making.openapi.bodies import OperationBody, body_of, json_schema, no
 from engine.making.openapi.credentials import Credential, credential_of
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument, server_of
 from engine.making.openapi.parameters import NoTool, Parameter, parameters_of, text_of
+from engine.runtimes.http.reply import is_text
 from toolagent.contracts.sources import HttpMethod
 
 HEALTH_PATHS = frozenset({"/health", "/healthz", "/health/", "/livez", "/readyz", "/ping", "/-/health", "/api/health", "/status/health"})
@@ -19,14 +20,15 @@ _METHODS: tuple[HttpMethod, ...] = get_args(HttpMethod)
 _NOT_SENT = ("HEAD", "OPTIONS", "TRACE")
 _LONGEST_TAG = 200
 _TEXT_OR_JSON: JsonValue = {"anyOf": [{"type": "string"}, {"type": "object"}, {"type": "array"}]}
-"""What our launchers answer for a text: JSON if the text is JSON."""
+"""The result for a text: JSON if the text is JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """`output` is the document's schema; None if there is none.
 
-    `not_sent`: optional inputs that are never sent, with the reasons. `server_url`: its own server, if it has one.
+    `not_sent`: optional inputs that are never sent, with the reasons. `server_url`: its own server, if it has one. `gives_text`: an answer
+    may be a text.
     """
 
     method: HttpMethod
@@ -41,6 +43,7 @@ class Operation:
     tags: tuple[str, ...] = ()
     not_sent: tuple[str, ...] = ()
     server_url: str = ""
+    gives_text: bool = False
 
     @property
     def named(self) -> str:
@@ -107,6 +110,7 @@ def _operation(document: OpenApiDocument, named: str, path: str, item: Part, des
     body = body_of(document, method, described)
     if isinstance(body, str):
         raise NoTool(body)
+    contents = _contents(document, described)
     return Operation(
         method,
         path,
@@ -115,11 +119,12 @@ def _operation(document: OpenApiDocument, named: str, path: str, item: Part, des
         text_of(described, "description") or text_of(item, "description"),
         tuple(one for one in read if isinstance(one, Parameter)),
         body,
-        _output(document, described),
+        _output(contents),
         credential_of(document, described),
         _tags(described),
         (*(one for one in read if isinstance(one, str)), *filter(None, [no_body_in(document, described, body)])),
         _own_server(document, item, described),
+        _TEXT_OR_JSON in map(_schema_of, contents),
     )
 
 
@@ -138,26 +143,25 @@ def _own_server(document: OpenApiDocument, item: Part, described: Part) -> str:
     return "" if url == document.server_url else url
 
 
-def _output(document: OpenApiDocument, described: Part) -> JsonValue:
-    """The schema of success; None if the document has none, or an answer has no body. Raises NoTool if no answer is JSON."""
+def _contents(document: OpenApiDocument, described: Part) -> list[Part]:
+    """The contents of the answers that mean success, by media type."""
     answers = [one for code, one in part(described.get("responses")).items() if code.startswith("2")]
-    contents = [part(document.resolved(one).get("content")) for one in answers]
-    schemas = [_schema_of(document, content) for content in contents]
+    return [part(document.resolved(one).get("content")) for one in answers]
+
+
+def _output(contents: list[Part]) -> JsonValue:
+    """The schema of success; None if the document has none, or an answer has no body. Raises NoTool if no answer is JSON or a text."""
+    schemas = [_schema_of(content) for content in contents]
     known: list[JsonValue] = [schema for schema in schemas if schema is not None]
     if contents and all(contents) and not known:
         kinds = ", ".join(sorted({kind for content in contents for kind in content})[:5])
-        raise NoTool(f"It answers with {kinds} only, not JSON.")
+        raise NoTool(f"It answers with {kinds} only, neither JSON nor text.")
     if len(known) != len(schemas) or not known:
         return None
     return known[0] if len({repr(schema)[:10_000] for schema in known}) == 1 else {"anyOf": known}
 
 
-def _schema_of(document: OpenApiDocument, content: Part) -> JsonValue:
-    if (found := json_schema(content)) is not None or not document.gives_text:
+def _schema_of(content: Part) -> JsonValue:
+    if (found := json_schema(content)) is not None:
         return found
-    return _TEXT_OR_JSON if any(map(_is_text, map(plain_type, content))) else None
-
-
-def _is_text(kind: str) -> bool:
-    """The same rule as in the facades of our launchers."""
-    return (kind.startswith("text/") and kind != "text/event-stream") or kind == "application/xml" or kind.endswith("+xml")
+    return _TEXT_OR_JSON if any(map(is_text, map(plain_type, content))) else None

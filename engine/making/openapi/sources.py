@@ -87,4 +87,5 @@ def _called(shape: RequestShape, operation: Operation, base: str) -> dict[str, o
         "body_encoding": shape.encoding,
         "body_media_type": shape.media_type,
         "file_parameters": shape.files,
+        "gives_text": operation.gives_text,
     }

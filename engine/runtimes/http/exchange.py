@@ -50,7 +50,7 @@ class Target:
     """Where and how to send. `path` may hold `{name}`; `places` says where other parameters go; `secrets` are masked in the answer.
 
     `through_gateways`: gateways before the tool may answer in its place. `only_public`: addresses must be public, or of the policy's
-    `private_hosts`.
+    `private_hosts`. `gives_text`: the answer may be a text.
     """
 
     endpoint: str
@@ -60,6 +60,7 @@ class Target:
     secrets: Sequence[str] = ()
     through_gateways: bool = False
     only_public: bool = False
+    gives_text: bool = False
     places: Places = field(default_factory=Places)
 
 
@@ -142,6 +143,7 @@ class HttpExchange:
                     self.max_result_bytes,
                     target.secrets,
                     through_gateways=target.through_gateways,
+                    gives_text=target.gives_text,
                     max_values=self.max_result_values,
                 )
                 return await asyncio.to_thread(means) if len(received.body) > _LARGE_BYTES else means()
@@ -156,7 +158,8 @@ class HttpExchange:
             return None
 
     def _build(self, target: Target, request: ToolRequest, parts: RequestParts, body: Sent) -> httpx.Request:
-        headers = {"Accept": "application/json", "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
+        accept = "*/*" if target.gives_text else "application/json"
+        headers = {"Accept": accept, "Accept-Encoding": "identity", "Idempotency-Key": request.call_id, **target.headers}
         headers |= body.headers
         # No parameter replaces our own headers.
         ours = {name.lower() for name in (*headers, *_OWN_HEADERS, *(["Content-Type"] if body.files else []))}

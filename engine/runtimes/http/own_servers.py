@@ -18,9 +18,9 @@ _HEADER_TEXT = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?")
 
 def own_target(endpoint: str, source: LocalSource | DockerSource, headers: Mapping[str, str], secrets: Secrets) -> Target:
     """Raises NotSent if the login's variable is missing or cannot be sent."""
-    login, places = source.login, Places.of(source)
+    login, places, gives_text = source.login, Places.of(source), source.gives_text
     if login is None:
-        return Target(endpoint, source.http_method, source.endpoint_path, headers, places=places)
+        return Target(endpoint, source.http_method, source.endpoint_path, headers, places=places, gives_text=gives_text)
     value = _value(source, login, secrets)
     encoded = base64.b64encode(value.encode()).decode() if login.scheme == "Basic" else value
     masked = tuple(dict.fromkeys((value, encoded, quote(value, safe=""))))
@@ -32,7 +32,7 @@ def own_target(endpoint: str, source: LocalSource | DockerSource, headers: Mappi
             shown["Cookie"] = f"{login.name}={quote(value, safe='')}"
         case "query":
             path = f"{path}{'&' if '?' in path else '?'}{quote(login.name, safe='')}={quote(value, safe='')}"
-    return Target(endpoint, source.http_method, path, shown, masked, places=places)
+    return Target(endpoint, source.http_method, path, shown, masked, places=places, gives_text=gives_text)
 
 
 def _value(source: LocalSource | DockerSource, login: Login, secrets: Secrets) -> str:

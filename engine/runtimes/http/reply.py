@@ -22,18 +22,43 @@ _OWN_ERRORS = {422: ErrorType.VALIDATION_ERROR, 503: ErrorType.UNAVAILABLE}
 """Errors in our own form that are passed on with their type, by status."""
 _GATEWAY_GAVE_UP = (502, 504)
 """A gateway before the tool answers so, and the tool may have acted. 503 refuses a request before anything is done."""
+_CHARSETS = frozenset(
+    {
+        "iso-8859-1",
+        "iso-8859-15",
+        "windows-1251",
+        "windows-1252",
+        "utf-16",
+        "gb2312",
+        "gbk",
+        "gb18030",
+        "big5",
+        "shift_jis",
+        "euc-jp",
+        "euc-kr",
+    }
+)
 _TOLD_VALUES = 10_000
 """The limit of values in an error, which is quoted inside a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """An answer, read up to its limit. `is_whole` is False if there was more; `announced` is its Content-Length, unless packed."""
+    """An answer, read up to its limit. `is_whole` is False if there was more; `announced` is its Content-Length, unless packed.
+
+    `charset` is that of a text; empty for other media types.
+    """
 
     status: int
     body: bytes
     is_whole: bool
     announced: int | None = None
+    charset: str = ""
+
+
+def is_text(kind: str) -> bool:
+    """Whether a media type, in lower case and without parameters, is a text. The same rule as in the facades of our launchers."""
+    return (kind.startswith("text/") and kind != "text/event-stream") or kind == "application/xml" or kind.endswith("+xml")
 
 
 async def read(response: httpx.Response, max_result_bytes: int, large: LargeAnswer | None = None) -> Received:
@@ -53,7 +78,9 @@ async def read(response: httpx.Response, max_result_bytes: int, large: LargeAnsw
             return Received(response.status_code, b"", is_whole=False)
         raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The tool's answer cannot be read: {error}.", {"limit": limit}) from error
     # A truncated result is of no use.
-    return Received(response.status_code, body if is_whole or not response.is_success else b"", is_whole, announced)
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    charset = (response.charset_encoding or "utf-8").lower() if is_text(kind) else ""
+    return Received(response.status_code, body if is_whole or not response.is_success else b"", is_whole, announced, charset)
 
 
 def meaning_of(
@@ -62,11 +89,13 @@ def meaning_of(
     secrets: Sequence[str],
     *,
     through_gateways: bool = False,
+    gives_text: bool = False,
     max_values: int = MAX_RESULT_VALUES,
 ) -> JsonValue:
     """The value of a 2xx answer (None without a body). Raises CallFailed for all others.
 
     `secrets` are masked wherever the answer repeats them. `through_gateways`: a gateway may have answered in place of the tool.
+    `gives_text`: a text is a value, too.
     """
     if not httpx.codes.is_success(received.status):
         body = _masked(received.body, secrets)
@@ -81,6 +110,8 @@ def meaning_of(
         )
     # Very short secrets also occur in unrelated results: they are not masked there.
     body = _masked(received.body, [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS])
+    if gives_text and received.charset:
+        return _text_or_json(body, received.charset, max_values)
     if not body.strip():
         return None
     try:
@@ -93,6 +124,14 @@ def meaning_of(
             f"The tool's answer is not valid JSON: {error}",
             {"status_code": received.status, "body": _text(body)},
         ) from error
+
+
+def _text_or_json(body: bytes, charset: str, max_values: int) -> JsonValue:
+    if body[:200].lstrip()[:1] in (b"{", b"["):
+        with suppress(ValueError):
+            return read_json(body, max_values)
+    # Others, such as `punycode`, take minutes for a megabyte.
+    return body.decode(charset if charset in _CHARSETS else "utf-8", "replace")
 
 
 def _failure(received: Received, body: bytes) -> CallFailed:

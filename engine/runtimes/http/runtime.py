@@ -48,6 +48,7 @@ class RemoteRuntime(Unstarted):
             through_gateways=True,
             places=Places.of(source),
             only_public=source.only_public,
+            gives_text=source.gives_text,
         )
         http = self._tables if source.table else self._http
         envelope = source.envelope

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
 from pydantic import JsonValue
@@ -18,7 +17,7 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
 from toolagent.contracts.manifest import ToolManifest
-from toolagent.contracts.sources import DockerSource, LocalSource, McpSource, RemoteSource
+from toolagent.contracts.sources import DockerSource, HttpSource, LocalSource, McpSource, RemoteSource
 from toolagent.validation.schemas import issues_of
 from toolagent_service.calls.shared_processes import process_key
 
@@ -60,14 +59,14 @@ TEXTS = ("text/html; charset=utf-8", "application/xml", "application/RSS+XML")
 OTHERS = ("text/event-stream", "application/yaml", "image/png")
 
 
-def test_a_text_is_an_answer_where_a_launcher_of_ours_gives_it_and_may_be_json() -> None:
+def test_a_text_is_an_answer_and_may_be_json() -> None:
     contents: list[dict[str, JsonValue]] = [{kind: {}} for kind in ("application/json", *TEXTS, *OTHERS)]
     gets: list[JsonValue] = [{"get": {"responses": {"200": {"description": "", "content": one}}}} for one in contents]
-    read = document({f"/{place}": one for place, one in enumerate(gets)})
-    without, with_texts = (draft(one, Described("tool"), remote_sources(one, "tool")) for one in (read, replace(read, gives_text=True)))
-    assert [one.reason for one in without.left_out] == [f"It answers with {kind} only, not JSON." for kind in (*TEXTS, *OTHERS)]
-    assert [one.reason for one in with_texts.left_out] == [f"It answers with {kind} only, not JSON." for kind in OTHERS]
-    schema = with_texts.candidate.entries[1].manifest.output_schema
+    made = drafted({f"/{place}": one for place, one in enumerate(gets)})
+    assert [one.reason for one in made.left_out] == [f"It answers with {kind} only, neither JSON nor text." for kind in OTHERS]
+    sources = [one.sources[0] for one in made.candidate.entries]
+    assert [isinstance(one, HttpSource) and one.gives_text for one in sources] == [False, *(True for _ in TEXTS)]
+    schema = made.candidate.entries[1].manifest.output_schema
     answers: list[JsonValue] = ["<p>", {"a": 1}, [1], 3]
     assert [not issues_of(schema, answer) for answer in answers] == [True, True, True, False]
 

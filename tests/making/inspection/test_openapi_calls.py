@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 import uvicorn
 from fastapi import Body, FastAPI, Header, Path, Query, Security
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from fastapi.security import APIKeyHeader, APIKeyQuery, HTTPAuthorizationCredentials, HTTPBearer
 from pydantic import BaseModel, JsonValue
 
@@ -68,6 +68,11 @@ async def page() -> str:
     return "<p>"
 
 
+async def note(kind: str) -> Response:
+    texts = {"json": b'{"a": 1}', "number": b"12", "empty": b"", "latin": "größer".encode("latin-1")}
+    return Response(texts[kind], media_type=f"text/plain; charset={'iso-8859-1' if kind == 'latin' else 'utf-8'}")
+
+
 async def by_header(key: Annotated[str, Security(APIKeyHeader(name="X-Key"))]) -> str:
     return key
 
@@ -90,6 +95,7 @@ def application() -> FastAPI:
     app.delete("/items/{item_id}")(delete_item)
     app.post("/search")(search)
     app.get("/page", response_class=HTMLResponse)(page)
+    app.get("/note", response_class=PlainTextResponse)(note)
     app.get("/by-header")(by_header)
     app.get("/by-query")(by_query)
     app.get("/by-bearer")(by_bearer)
@@ -138,7 +144,7 @@ async def called(runtime: RemoteRuntime, entry: ToolEntry, **params: JsonValue) 
 def test_each_operation_is_a_tool_of_one_group(drafted: Drafted) -> None:
     ids = tuple(entry.manifest.tool_id for entry in drafted.candidate.entries)
     named = (
-        "read_item", "write_item", "delete_item", "put_list", "maybe", "search", "by_header", "by_query", "by_bearer",
+        "read_item", "write_item", "delete_item", "put_list", "maybe", "search", "page", "note", "by_header", "by_query", "by_bearer",
     )  # fmt: skip
     assert sorted(ids) == sorted(f"shop_{name}" for name in named)
     assert drafted.candidate.group is not None
@@ -147,12 +153,12 @@ def test_each_operation_is_a_tool_of_one_group(drafted: Drafted) -> None:
 
 
 def test_what_is_no_tool_is_left_out_with_its_reason(drafted: Drafted) -> None:
-    assert {one.operation for one in drafted.left_out} == {"GET /health", "GET /page"}
+    assert {one.operation for one in drafted.left_out} == {"GET /health"}
 
 
 def test_only_reading_has_no_side_effects(drafted: Drafted) -> None:
     harmless = {entry.manifest.tool_id for entry in drafted.candidate.entries if entry.manifest.side_effect_scope is SideEffectScope.NONE}
-    assert harmless == {"shop_read_item", "shop_by_header", "shop_by_query", "shop_by_bearer"}
+    assert harmless == {"shop_read_item", "shop_page", "shop_note", "shop_by_header", "shop_by_query", "shop_by_bearer"}
 
 
 async def test_path_query_and_header_are_filled(drafted: Drafted, runtime: RemoteRuntime) -> None:
@@ -183,6 +189,12 @@ async def test_a_post_with_a_query_and_no_body(drafted: Drafted, runtime: Remote
 
 async def test_a_delete_with_a_query(drafted: Drafted, runtime: RemoteRuntime) -> None:
     assert await called(runtime, entry_of(drafted, "shop_delete_item"), item_id=1, force=True) == {"1": True}
+
+
+async def test_a_text_is_the_result_or_what_it_holds(drafted: Drafted, runtime: RemoteRuntime) -> None:
+    assert await called(runtime, entry_of(drafted, "shop_page")) == "<p>"
+    answers = [await called(runtime, entry_of(drafted, "shop_note"), kind=kind) for kind in ("json", "number", "empty", "latin")]
+    assert answers == [{"a": 1}, "12", "", "größer"]
 
 
 @pytest.mark.parametrize("tool_id", ["shop_by_header", "shop_by_query", "shop_by_bearer"])

@@ -27,8 +27,7 @@ class DocumentRefused(ValueError):
 class OpenApiDocument:
     """`server_url` is absolute, or empty; `base_path` is the path of the first server, without a slash at its end.
 
-    `is_served_elsewhere`: the task names the server, and the document's own servers do not count. `gives_text`: one of our launchers
-    serves the app. It answers a text that is not JSON with a JSON string.
+    `is_served_elsewhere`: the task names the server, and the document's own servers do not count.
     """
 
     root: Part
@@ -38,7 +37,6 @@ class OpenApiDocument:
     base_path: str
     is_31: bool = True
     is_served_elsewhere: bool = False
-    gives_text: bool = False
 
     @classmethod
     def read(cls, text: str, *, is_json: bool) -> Self:

@@ -8,7 +8,7 @@ from toolagent.contracts.sources import Source
 
 _OF_A_REQUEST = {
     "endpoint_path", "http_method", "query_parameters", "header_parameters", "body_parameter", "parameter_styles", "body_encoding",
-    "body_media_type", "file_parameters", "tool_name", "login", "hints",
+    "body_media_type", "file_parameters", "gives_text", "tool_name", "login", "hints",
 }  # fmt: skip
 """Fields of a source that describe requests, not the process."""
 

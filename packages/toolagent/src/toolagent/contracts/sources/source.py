@@ -174,3 +174,5 @@ class HttpSource(Source):
     """The media type of octets; empty: `application/octet-stream`."""
     file_parameters: tuple[str, ...] = ()
     """Parameters of the format `file-path` whose files are sent, in a body other than JSON."""
+    gives_text: bool = False
+    """Whether it may answer with a text or XML: that text is the result, or the JSON object or list in it."""

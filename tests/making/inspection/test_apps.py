@@ -186,7 +186,7 @@ async def test_texts_and_redirects_of_an_app_that_describes_itself_are_answers(
     (repository / "main.py").write_text(TEXTS)
     (repository / "requirements.txt").write_text("fastapi\n")
     built = await builder.asgi(plan_of(repository), Job(repository, Described("it"), place, silent))
-    assert [str(one) for one in built.left_out] == ["GET /events: It answers with text/event-stream only, not JSON."]
+    assert [str(one) for one in built.left_out] == ["GET /events: It answers with text/event-stream only, neither JSON nor text."]
     async with served(local, built.candidate) as app:
         said = [await app.call(tool_id) for tool_id in app.entries]
     assert said == ["a,b", "<a/>", {"status": 307, "location": "https://example.com/long"}]

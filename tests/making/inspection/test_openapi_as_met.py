@@ -116,7 +116,7 @@ def test_a_document_of_swagger_2_gives_the_same_tools() -> None:
     assert pictured.input_schema["required"] == ["id", "image"]
     assert {left.operation: left.reason for left in one.left_out} == {
         "GET /odd": "'#/parameters/None' refers to what is not in the document.",
-        "GET /image": "It answers with image/png only, not JSON.",
+        "GET /image": "It answers with image/png only, neither JSON nor text.",
     }
 
 

@@ -70,7 +70,7 @@ async def page() -> str:
 
 async def note(kind: str) -> Response:
     texts = {"json": b'{"a": 1}', "number": b"12", "empty": b"", "latin": "größer".encode("latin-1")}
-    return Response(texts[kind], media_type=f"text/plain; charset={'iso-8859-1' if kind == 'latin' else 'utf-8'}")
+    return Response(texts[kind], media_type=f"text/plain; charset={'iso-8859-1' if kind == 'latin' else 'utf-8-x'}")
 
 
 async def by_header(key: Annotated[str, Security(APIKeyHeader(name="X-Key"))]) -> str:

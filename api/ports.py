@@ -38,7 +38,7 @@ from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.sessions import OpenSession, SessionRun, SessionView
 from toolagent.contracts.task_specs import TaskSpec
 from toolagent.contracts.tasks import TaskState, TaskView
-from toolagent.contracts.usage import ToolUsage
+from toolagent.contracts.usage import CallListing, ToolUsage
 from toolagent.contracts.versions import ToolVersions
 from toolagent.validation.versions import NoSuchVersion
 from toolagent_service.calls.lanes import Elsewhere
@@ -288,6 +288,7 @@ class HostChoice(Protocol):
 
 class Usage(Protocol):
     async def of_tool(self, tool_id: str, since: datetime | None = None) -> ToolUsage: ...
+    async def of_calls(self, conversation_id: str | None, tool_id: str | None, most: int) -> CallListing: ...
 
 
 class Routes(Protocol):

@@ -217,7 +217,8 @@ class Concierge:
             return answers.refused(str(error))
         if task is None:
             return answers.not_clear()
-        need = " ".join(telling(wish.about))
+        # The words of an address say nothing of what its repository does.
+        need = " ".join(telling(wish.about)) if isinstance(task, BuildTool) else ""
         near = [tool for tool in await self._found(need) if len(words_in_common(need, tool)) == len(need.split())] if need else []
         return answers.to_submit(task, description, await self.usual_time(task, answers.language), near[:_OTHERS])
 

@@ -12,7 +12,7 @@ from toolagent.core.parameter_schemas import property_schema, required_names, ty
 from toolagent.core.sample_params import sample_params
 
 _SHOWN = 200
-_LONG = 300
+_LONG = 400
 """Characters of JSON."""
 
 

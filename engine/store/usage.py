@@ -1,6 +1,8 @@
-"""The usage of tools, from the records of their calls."""
+"""The usage of tools and the calls of conversations, from the records of calls."""
 
+import json
 import math
+from collections import Counter
 from datetime import datetime
 
 from sqlalchemy import case, func, select
@@ -8,9 +10,11 @@ from sqlalchemy import case, func, select
 from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.tables import calls
-from toolagent.contracts.usage import ToolUsage
+from toolagent.contracts.usage import CallListing, RecordedCall, ToolUsage
 
 column = calls.c
+
+_LISTED = tuple(column[name] for name in RecordedCall.model_fields)
 
 _P95 = 0.95
 
@@ -46,4 +50,26 @@ class UsageTable(DatabaseAccess):
             average_s=average,
             p95_s=p95,
             last_used=datetime.fromisoformat(last) if last else None,
+        )
+
+    async def of_calls(self, conversation_id: str | None, tool_id: str | None, most: int) -> CallListing:
+        """Calls of this conversation and this tool, if given; the newest so many. Raises StoreUnavailableError."""
+        wanted = {"conversation_id": conversation_id, "tool_id": tool_id}
+        told = [column[name] == value for name, value in wanted.items() if value is not None]
+        newest = select(*_LISTED).where(*told).order_by(column.created_at.desc(), column.call_id.desc()).limit(most)
+        counts = select(column.tool_id, column.is_success, func.count()).where(*told).group_by(column.tool_id, column.is_success)
+        async with self._database.read() as connection:
+            found = [{**row, "caller": json.loads(row["caller"])} for row in (await connection.execute(newest)).mappings()]
+            counted = (await connection.execute(counts.order_by(column.tool_id))).all()
+        good, bad = (sum(count for _, is_success, count in counted if is_success is kind) for kind in (True, False))
+        usage: Counter[str] = Counter()
+        for name, _, count in counted:
+            usage[name] += count
+        return CallListing(
+            total_calls=usage.total(),
+            successful_calls=good,
+            failed_calls=bad,
+            success_rate=round(100 * good / (good + bad), 2) if good + bad else 100.0,
+            tool_usage=usage,
+            calls=tuple(map(RecordedCall.model_validate, found)),
         )

@@ -10,6 +10,7 @@ import yaml
 
 from engine.concierge.answers import Answers
 from engine.concierge.concierge import Concierge
+from engine.concierge.solutions import suggested
 from engine.registry.matching.matching import Matching
 from engine.runtimes.builtin import builtin_tools, entries
 from engine.runtimes.builtin.options import BuiltinOptions
@@ -124,3 +125,17 @@ async def test_without_a_model_no_time_is_promised_for_what_only_a_model_can_do(
     assert reply.task is not None
     assert reply.estimated_time == time
     assert any("TOOL_AGENT_MODEL" in step for step in reply.next_steps) is (time is None)
+
+
+async def test_a_repository_is_near_no_tool_because_of_its_address(concierge: Concierge, database: Database) -> None:
+    pages = ToolManifest(tool_id="opener", name="Opener", description="Opens a page.")
+    await tool_registry(database).register(pages, (LocalSource(host_dir="tools/y", content="file_2"),))
+    reply = await concierge.answer("将该项目 https://github.com/user/project 部署为 HTTP API 工具")
+    assert (reply.task is not None, reply.tool_ids) == (True, ())
+
+
+def test_the_example_of_a_run_names_the_server_that_it_runs_on() -> None:
+    run = next(
+        entry.manifest for entry in entries(builtin_tools(BuiltinOptions())) if entry.manifest.tool_id == "runcomfy_workflow_executor"
+    )
+    assert "server_id" in suggested(run, "").usage_example.params

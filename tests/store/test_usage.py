@@ -7,19 +7,33 @@ import pytest
 from engine.store.calls import CallTable
 from engine.store.database import Database
 from engine.store.usage import UsageTable
-from toolagent.contracts.calls import ErrorType, ToolError
+from toolagent.contracts.calls import Caller, ErrorType, ToolError
 from toolagent.contracts.records import CallRecord
-from toolagent.contracts.usage import ToolUsage
+from toolagent.contracts.usage import CallListing, ToolUsage
 from toolagent.core.calls.results import failed, succeeded
 
 AT = datetime(2026, 3, 26, 12, tzinfo=UTC)
 
 
-async def record(database: Database, number: int, seconds: float | None, error: ErrorType | None = None, tool_id: str = "echo") -> None:
-    """Records one minute apart; without `seconds` the call has not ended."""
+async def record(
+    database: Database,
+    number: int,
+    seconds: float | None,
+    error: ErrorType | None = None,
+    tool_id: str = "echo",
+    said_in: str | None = None,
+) -> None:
+    """Records one minute apart; without `seconds` the call has not ended. `said_in` is its conversation."""
     call_id, at = f"call-{tool_id}-{number:08}", AT + timedelta(minutes=number)
     told = CallRecord(
-        call_id=call_id, tool_id=tool_id, version="1.0.0", fingerprint="f", workflow_id="w", run_id="r", params={}, created_at=at
+        call_id=call_id,
+        tool_id=tool_id,
+        version="1.0.0",
+        fingerprint="f",
+        workflow_id="w",
+        run_id="r",
+        created_at=at,
+        caller=Caller(conversation_id=said_in),
     )
     if seconds is None:
         await CallTable(database).mark_sent(told)
@@ -65,3 +79,23 @@ async def test_when_tools_were_used_last(database: Database) -> None:
         await record(database, number, 0.1, tool_id=tool_id)
     used = await CallTable(database).last_used(("a", "b", "never"))
     assert sorted(used, key=lambda tool_id: used[tool_id]) == ["b", "a"]
+
+
+async def test_calls_of_a_conversation_are_listed_and_all_of_them_counted(database: Database) -> None:
+    for number in range(1, 4):
+        await record(database, number, 0.5, said_in="conv_001")
+    await record(database, 4, 0.5, ErrorType.TIMEOUT, "slow", said_in="conv_001")
+    await record(database, 5, None, said_in="conv_001")
+    await record(database, 6, 0.5, said_in="conv_002")
+    table = UsageTable(database)
+    told = await table.of_calls("conv_001", None, 2)
+    assert told.model_copy(update={"calls": ()}) == CallListing(
+        total_calls=5, successful_calls=3, failed_calls=1, success_rate=75.0, tool_usage={"echo": 4, "slow": 1}
+    )
+    assert [(call.call_id, call.is_success, call.error_type, call.caller.conversation_id) for call in told.calls] == [
+        ("call-echo-00000005", None, None, "conv_001"),
+        ("call-slow-00000004", False, ErrorType.TIMEOUT, "conv_001"),
+    ]
+    assert (await table.of_calls(None, "echo", 10)).total_calls == 5
+    assert (await table.of_calls("conv_001", "slow", 10)).tool_usage == {"slow": 1}
+    assert await table.of_calls("conv_003", None, 10) == CallListing(total_calls=0, successful_calls=0, failed_calls=0)

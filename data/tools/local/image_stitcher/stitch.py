@@ -3,6 +3,8 @@
 import math
 import os
 import warnings
+from collections.abc import Generator
+from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -107,18 +109,15 @@ def parse_colour(text: str, *, opaque: bool) -> Colour:
 
 
 def shown_size(index: int, path: str) -> Size:
-    """The size after the EXIF orientation is applied, from the header alone."""
-    with opened(index, path) as picture:
+    """The size after the EXIF orientation is applied. The EXIF data of a PNG come after its pixels, which are read too."""
+    with opened(index, path) as picture, undamaged(index):
         width, height = picture.size
         return Size(height, width) if picture.getexif().get(ORIENTATION) in TURNED else Size(width, height)
 
 
 def read(index: int, path: str) -> Image.Image:
-    with opened(index, path) as picture:
-        try:
-            upright = ImageOps.exif_transpose(picture)
-        except (OSError, SyntaxError, ValueError) as error:
-            raise InvalidInput(f"images[{index}]", f"the picture is damaged: {error}") from error
+    with opened(index, path) as picture, undamaged(index):
+        upright = ImageOps.exif_transpose(picture)
     if upright.mode.startswith("I") or upright.mode == "F":
         upright = to_eight_bits(upright)
     return upright.convert("RGBA")
@@ -127,6 +126,14 @@ def read(index: int, path: str) -> Image.Image:
 def to_eight_bits(picture: Image.Image) -> Image.Image:
     """Sixteen-bit greys scaled down; a plain conversion would clip them to white."""
     return picture.convert("F").point(lambda value: value * (1 / 256) + 0).convert("L")
+
+
+@contextmanager
+def undamaged(index: int) -> Generator[None]:
+    try:
+        yield
+    except (OSError, SyntaxError, ValueError) as error:
+        raise InvalidInput(f"images[{index}]", f"the picture is damaged: {error}") from error
 
 
 def opened(index: int, path: str) -> Image.Image:

@@ -119,3 +119,13 @@ def test_bombs_and_huge_results_are_refused_from_the_headers(tmp_path: Path) -> 
 def test_params_outside_the_schema_are_refused(params: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         convert(params, stitch.Params)
+
+
+def test_a_picture_whose_pixels_are_damaged_is_named(tmp_path: Path) -> None:
+    path = Path(picture(tmp_path, "r.png", (40, 20), RED))
+    content = path.read_bytes()
+    at = content.index(b"IDAT") + 8
+    path.write_bytes(content[:at] + b"\0" * 8 + content[at + 8 :])
+    with pytest.raises(InvalidInput) as raised:
+        stitched(tmp_path, images=[str(path)])
+    assert raised.value.field == "images[0]"

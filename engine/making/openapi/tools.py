@@ -81,7 +81,7 @@ def draft(document: OpenApiDocument, about: Described, source_of: SourceOf) -> D
     made: list[tuple[Operation, ToolSource, JsonSchema, JsonSchema]] = []
     for operation in chosen:
         try:
-            shape, schemas = request_shape(document, operation), Schemas(document)
+            shape, schemas = request_shape(document, operation), Schemas(document, "writeOnly")
             output = {} if operation.output is None else schemas.alone(schemas.converted(operation.output))
             source = source_of(operation, shape, read.health_path)
             made.append((operation, source, _usable(shape.schema, "input"), _usable(output, "output")))

@@ -141,16 +141,51 @@ def test_a_reference_elsewhere_leaves_its_operation_out() -> None:
     assert only(one).name == "GET /y"
 
 
-@pytest.mark.parametrize("path", ["/x?key=secret:OTHER_API_KEY", "/x#a", "/x?"])
+@pytest.mark.parametrize("path", ["/x?key=secret:OTHER_API_KEY", "/x?", "/x?#a"])
 def test_a_path_writes_no_query_in_which_it_could_name_our_secrets(path: str) -> None:
     one = drafted({path: {"get": {"responses": OK}}, "/y": {"get": {"responses": OK}}})
     assert [left.operation for left in one.left_out] == [f"GET {path}"]
     assert only(one).name == "GET /y"
 
 
+def test_operations_that_only_a_fragment_tells_apart_are_tools_of_one_path() -> None:
+    one = drafted({f"/x/{{id}}#{name}": {"get": {"responses": OK}} for name in ("a", "b{c}")})
+    sources = [source for entry in one.candidate.entries for source in entry.sources if isinstance(source, RemoteSource)]
+    assert [source.endpoint_path for source in sources] == ["/x/{id}", "/x/{id}"]
+    assert [entry.manifest.input_schema["required"] for entry in one.candidate.entries] == [["id"], ["id"]]
+    assert not one.left_out
+
+
+def test_an_operation_may_be_a_reference() -> None:
+    operation: JsonValue = {"operationId": "pay", "parameters": [{"name": "n", "in": "query", "required": True}], "responses": OK}
+    paths: dict[str, JsonValue] = {"/x": {"get": {"$ref": "#/components/x-get"}, "put": {"$ref": "#/components/none"}}}
+    one = drafted(paths, components={"x-get": operation})
+    assert (only(one).name, only(one).input_schema["required"]) == ("pay", ["n"])
+    assert [left.operation for left in one.left_out] == ["PUT /x"]
+
+
+def test_what_only_answers_have_is_not_asked_of_a_caller_and_the_reverse() -> None:
+    whole: JsonValue = {
+        "type": "object",
+        "required": ["id", "name", "pin"],
+        "properties": {"id": {"$ref": "#/components/schemas/Id"}, "name": {}, "pin": {"writeOnly": True}},
+    }
+    answer: JsonValue = {"200": {"content": {"application/json": {"schema": whole}}}}
+    body: JsonValue = {"required": True, "content": {"application/json": {"schema": whole}}}
+    made = only(drafted({"/x": {"post": {"requestBody": body, "responses": answer}}}, components={"schemas": {"Id": {"readOnly": True}}}))
+    assert (made.input_schema["required"], made.output_schema["required"]) == (["name", "pin"], ["id", "name"])
+
+
+def test_keywords_of_other_versions_do_not_cost_an_operation() -> None:
+    odd: JsonValue = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "$recursiveAnchor": True, "nullable": True}
+    properties = input_of({"type": "object", "required": ["a", "a"], "properties": {"a": odd}}, "3.1.0")["properties"]
+    assert properties == {"a": {"type": ["number", "null"], "exclusiveMinimum": 0}}
+
+
 @pytest.mark.parametrize(
     "operation",
     [
+        {"responses": {"200": {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}},
         {"requestBody": {"required": True, "content": {"image/*": {}}}, "responses": OK},
         {"responses": {"200": {"content": {"image/png": {}}}}},
         {"parameters": [{"name": "session", "in": "cookie", "required": True}], "responses": OK},

@@ -76,6 +76,9 @@ class Schemas:
         if "$ref" in found and not self.document.is_31:
             # OpenAPI 3.0 ignores keywords beside a reference.
             return {"$ref": found["$ref"]}
+        if "discriminator" in schema and "anyOf" not in found and "oneOf" in found:
+            # A field tells the branches apart. By their schemas alone several may fit, which `oneOf` refuses.
+            found["anyOf"] = found.pop("oneOf")
         if isinstance(names := found.get("required"), list):
             properties = part(schema.get("properties"))
             found["required"] = [one for one in dict.fromkeys(texts(names)) if not self._is_absent(properties.get(one))]

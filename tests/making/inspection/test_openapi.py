@@ -176,6 +176,14 @@ def test_what_only_answers_have_is_not_asked_of_a_caller_and_the_reverse() -> No
     assert (made.input_schema["required"], made.output_schema["required"]) == (["name", "pin"], ["id", "name"])
 
 
+def test_a_value_that_fits_several_branches_is_taken_where_a_field_tells_them_apart() -> None:
+    branches: JsonValue = [{"$ref": "#/components/schemas/Cat"}, {"$ref": "#/components/schemas/Dog"}]
+    kind: dict[str, JsonValue] = {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
+    found = input_of({"oneOf": branches, "discriminator": {"propertyName": "kind"}}, Cat=kind, Dog=kind)
+    assert not issues_of(found, {"body": {"kind": "cat"}})
+    assert issues_of(found, {"body": {}})
+
+
 def test_keywords_of_other_versions_do_not_cost_an_operation() -> None:
     odd: JsonValue = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "$recursiveAnchor": True, "nullable": True}
     properties = input_of({"type": "object", "required": ["a", "a"], "properties": {"a": odd}}, "3.1.0")["properties"]

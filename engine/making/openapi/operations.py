@@ -69,7 +69,7 @@ def operations_of(document: OpenApiDocument) -> ReadOperations:
         try:
             if isinstance(item, DocumentRefused):
                 raise item
-            described = document.resolved(described)
+            described = document.resolved(dict(described))
             one = _operation(document, method, path, item, described)
             if not one.is_health:
                 operations.append(one)

@@ -102,6 +102,13 @@ async def test_a_form_is_sent_as_a_form(runtime: RemoteRuntime, server: Arrived,
     assert parse_qs(body.decode()) == {"name": ["a b&c"], "tags": ["x", "y"], "address[city]": ["O"], "address[lines]": ["1", "2"]}
 
 
+@pytest.mark.parametrize("body", [None, "change"])
+async def test_json_has_the_type_that_its_source_names(runtime: RemoteRuntime, server: Arrived, folder: Path, body: str | None) -> None:
+    source = RemoteSource(remote_url=server.url, body_parameter=body, body_media_type="application/merge-patch+json")
+    await send(runtime, source, folder, change={"a": 1})
+    assert server.seen[0][1]["content-type"] == "application/merge-patch+json"
+
+
 async def test_the_parts_of_a_body_are_texts_json_and_files(runtime: RemoteRuntime, server: Arrived, folder: Path) -> None:
     (folder / "in/a/one.txt").write_bytes(b"\x00the bytes")
     source = RemoteSource(remote_url=server.url, body_encoding="multipart", file_parameters=("file",))

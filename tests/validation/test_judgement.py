@@ -9,6 +9,8 @@ from toolagent.contracts.contract import JsonSchema
 from toolagent.validation.judgement import judged
 from toolagent.validation.schemas import schema_faults
 
+MANY: JsonSchema = {f"p{number}": {"type": "string"} for number in range(40)}
+
 
 @pytest.mark.parametrize("name", USUAL)
 def test_schemas_that_refer_to_themselves_as_people_write_them_are_taken(name: str) -> None:
@@ -33,8 +35,9 @@ def test_branches_of_one_value_that_recurse_more_than_once_are_refused_with_the_
         of({"anyOf": [{"properties": {f"p{number}": AGAIN}} for number in range(1500)]}),
         of({"anyOf": [{"$dynamicRef": "#n"} for _ in range(3000)]}, n={"$dynamicAnchor": "n"}),
         chained(2000),
+        of({"oneOf": [{"properties": {"in": AGAIN, "kind": {"enum": [0, kind]}, **MANY}} for kind in range(20)]}),
     ],
-    ids=["patterns", "branches", "anchors", "a long chain"],
+    ids=["patterns", "branches", "anchors", "a long chain", "branches of many properties"],
 )
 def test_judging_a_schema_takes_no_long_time_itself(schema: JsonSchema) -> None:
     begun = time.process_time()

@@ -4,17 +4,21 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import JsonValue
 
-from engine.making.json_values import Part, part
+from engine.making.json_values import Part, items, part
 from engine.making.openapi.documents.document import OpenApiDocument
 from toolagent.contracts.sources import BodyEncoding, HttpMethod
 
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _NAMED = 5
+_DEEPEST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class OperationBody:
-    """`schema` is the document's; None if there is none. `media_type` is for octets, `encodings` describe fields of a form."""
+    """`schema` is the document's; None if there is none. `media_type` is that of octets, and of JSON if it is not `application/json`.
+
+    `encodings` describe fields of a form.
+    """
 
     schema: JsonValue = None
     required: bool = False
@@ -34,10 +38,10 @@ def body_of(document: OpenApiDocument, method: HttpMethod, described: Part) -> O
     content, required = part(found.get("content")), found.get("required") is True
     if method == "GET":
         return f"A {method} request with a body is not sent." if required and content else NO_BODY
-    schema = json_schema(content)
-    if schema is not None:
-        return OperationBody(schema, required or _needs_fields(document, found, schema))
-    form = _form(document, content, required)
+    schema, form = json_schema(content), _form(document, content, required)
+    has_parts = form is not None and form.encoding == "multipart" and _has_file(document, schema)
+    if schema is not None and not has_parts:
+        return OperationBody(schema, required or _needs_fields(document, found, schema), media_type=_own_json_type(content))
     if form is not None:
         return replace(form, required=required or _needs_fields(document, found, form.schema))
     if kind := next(filter(_is_type, content), None):
@@ -60,20 +64,28 @@ def no_body_in(document: OpenApiDocument, described: Part, body: OperationBody) 
 
 def json_schema(content: Part) -> JsonValue:
     """The schema of the JSON among the media types; None if there is no JSON."""
-    for kind, media in content.items():
-        name = plain_type(kind)
-        if name in ("application/json", "*/*", "application/*") or name.endswith("+json"):
-            schema = part(media).get("schema")
-            return {} if schema is None else schema
-    return None
+    media = next((media for kind, media in content.items() if _is_json(kind, media)), None)
+    return None if media is None else part(media).get("schema", {})
+
+
+def _is_json(kind: str, media: JsonValue) -> bool:
+    """A wildcard may be JSON unless it describes the content of a file."""
+    name = plain_type(kind)
+    may_be = name in ("*/*", "application/*") and part(part(media).get("schema")).get("format") != "binary"
+    return name == "application/json" or may_be or name.endswith("+json")
+
+
+def _own_json_type(content: Part) -> str:
+    """The type of the JSON, such as `application/json-patch+json`; empty if it is the usual one."""
+    name = next(plain_type(kind) for kind, media in content.items() if _is_json(kind, media))
+    return name if name.endswith("+json") else ""
 
 
 def _form(document: OpenApiDocument, content: Part, required: bool) -> OperationBody | None:
     """Multipart only if a field is a file, or there is no other form."""
     there = {plain_type(kind): part(media) for kind, media in content.items()}
     form, parts = there.get(_FORM), there.get(_MULTIPART)
-    fields: Part = part(document.resolved(parts.get("schema")).get("properties")) if parts is not None else {}
-    if parts is not None and (form is None or any(is_file(document, one) for one in fields.values())):
+    if parts is not None and (form is None or _has_file(document, parts.get("schema"))):
         encoding: BodyEncoding = "multipart"
         media = parts
     elif form is not None:
@@ -84,9 +96,19 @@ def _form(document: OpenApiDocument, content: Part, required: bool) -> Operation
     return OperationBody({"type": "object"} if schema is None else schema, required, encoding, encodings=part(media.get("encoding")))
 
 
-def is_file(document: OpenApiDocument, schema: JsonValue) -> bool:
-    """Whether a value is the content of a file, or a list of such contents."""
+def _has_file(document: OpenApiDocument, schema: JsonValue) -> bool:
+    return any(is_file(document, one) for one in part(document.resolved(schema).get("properties")).values())
+
+
+def branches_of(schema: Part) -> list[JsonValue]:
+    return items(schema.get("anyOf")) or items(schema.get("oneOf"))
+
+
+def is_file(document: OpenApiDocument, schema: JsonValue, depth: int = 0) -> bool:
+    """Whether a value is the content of a file, or a list of such contents, or null in their place."""
     whole = document.resolved(schema)
+    if branches := [one for one in branches_of(whole) if part(one).get("type") != "null"]:
+        return depth < _DEEPEST and all(is_file(document, one, depth + 1) for one in branches)
     if whole.get("type") == "array":
         whole = document.resolved(whole.get("items"))
     is_raw = isinstance(whole.get("contentMediaType"), str) and "contentEncoding" not in whole

@@ -72,6 +72,7 @@ def operations_of(document: OpenApiDocument) -> ReadOperations:
         try:
             if isinstance(item, DocumentRefused):
                 raise item
+            described = document.resolved(dict(described))
             one = _operation(document, method, path, item, described)
             if not one.is_health:
                 operations.append(one)
@@ -103,10 +104,11 @@ def _operation(document: OpenApiDocument, named: str, path: str, item: Part, des
         raise NoTool(f"{named} requests are not sent.")
     if not path.startswith("/"):
         raise NoTool("Its path does not begin with a slash.")
-    if "?" in path or "#" in path:
+    sent = path.partition("#")[0]
+    if "?" in sent:
         # The query of a source can name secrets of this service: a document must not write one.
-        raise NoTool("Its path holds a `?` or `#`. Describe what stands behind that as parameters in the query.")
-    read = list(parameters_of(document, path, items(item.get("parameters")), items(described.get("parameters"))))
+        raise NoTool("Its path holds a `?`. Describe what stands behind that as parameters in the query.")
+    read = list(parameters_of(document, sent, items(item.get("parameters")), items(described.get("parameters"))))
     body = body_of(document, method, described)
     if isinstance(body, str):
         raise NoTool(body)

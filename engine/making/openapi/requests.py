@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pydantic import JsonValue
 
 from engine.making.json_values import Part, items, part, texts
-from engine.making.openapi.bodies import OperationBody, is_file
+from engine.making.openapi.bodies import OperationBody, branches_of, is_file
 from engine.making.openapi.documents.document import OpenApiDocument
 from engine.making.openapi.operations import Operation
 from engine.making.openapi.parameters import Parameter
@@ -38,10 +38,11 @@ class RequestShape:
 
 def request_shape(document: OpenApiDocument, operation: Operation) -> RequestShape:
     """Raises DocumentRefused for a schema that cannot be used. Blocks."""
-    schemas = Schemas(document)
+    schemas = Schemas(document, "readOnly")
     properties: dict[str, JsonValue] = {}
     required: list[str] = []
-    shape = RequestShape(operation.path, {})
+    # A `#` and what follows it tells operations of one path apart, and is not sent.
+    shape = RequestShape(operation.path.partition("#")[0], {})
     given = _with_files(document, operation, shape)
     # DELETE sends parameters in the query unless one is the body.
     body = _body_properties(document, given) if operation.method != "DELETE" else None
@@ -105,6 +106,9 @@ def _style(encoding: Part) -> ParameterStyle | None:
 
 def _named_file(document: OpenApiDocument, schema: JsonValue) -> JsonValue:
     whole = document.resolved(schema)
+    if branches := branches_of(whole):
+        kept = {key: whole[key] for key in ("description", "title") if key in whole}
+        return {**kept, "anyOf": [_named_file(document, one) if is_file(document, one) else one for one in branches]}
     if whole.get("type") == "array":
         kept = {key: whole[key] for key in ("description", "minItems", "maxItems") if key in whole}
         return {**kept, "type": "array", "items": _file({})}

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from typing import Literal
 
 from pydantic import JsonValue
 
-from engine.making.json_values import Part, part
+from engine.making.json_values import Part, part, texts
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.unused_names import unused
 from toolagent.contracts.contract import JsonSchema
@@ -15,16 +16,34 @@ _MAX_DEPTH = 60
 _ONE = frozenset({"items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else", "unevaluatedProperties"})
 _LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 _NAMED = frozenset({"properties", "patternProperties", "dependentSchemas"})
-_DROPPED = frozenset({"discriminator", "xml", "externalDocs", "example", "nullable", "deprecated", "$schema", "$id", "$anchor", "$comment"})
+_DROPPED = frozenset(
+    {
+        "discriminator",
+        "xml",
+        "externalDocs",
+        "example",
+        "nullable",
+        "deprecated",
+        "$schema",
+        "$id",
+        "$anchor",
+        "$comment",
+        "$recursiveAnchor",
+        "$recursiveRef",
+    }
+)
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 _NOT_A_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 class Schemas:
-    """Converts the schemas of one tool's input or output. `definitions` collects the targets of references."""
+    """Converts the schemas of one tool's input or output. `definitions` collects the targets of references.
 
-    def __init__(self, document: OpenApiDocument) -> None:
-        self.document = document
+    What the keyword `absent` marks is not required: `readOnly` in a request, `writeOnly` in an answer.
+    """
+
+    def __init__(self, document: OpenApiDocument, absent: Literal["readOnly", "writeOnly"]) -> None:
+        self.document, self._absent = document, absent
         self._left = _MAX_PARTS
         self._names: dict[str, str] = {}
         self.definitions: dict[str, JsonValue] = {}
@@ -51,7 +70,22 @@ class Schemas:
                 found[key] = [self._inner(one, depth) for one in inner]
             elif key not in _DROPPED and not key.startswith("x-"):
                 found[key] = inner
-        return found if self.document.is_31 else _as_31(found, schema)
+        return self._settled(found, schema)
+
+    def _settled(self, found: JsonSchema, schema: Part) -> JsonSchema:
+        if "$ref" in found and not self.document.is_31:
+            # OpenAPI 3.0 ignores keywords beside a reference.
+            return {"$ref": found["$ref"]}
+        if "discriminator" in schema and "anyOf" not in found and "oneOf" in found:
+            # A field tells the branches apart. By their schemas alone several may fit, which `oneOf` refuses.
+            found["anyOf"] = found.pop("oneOf")
+        if isinstance(names := found.get("required"), list):
+            properties = part(schema.get("properties"))
+            found["required"] = [one for one in dict.fromkeys(texts(names)) if not self._is_absent(properties.get(one))]
+        return _as_31(found, schema)
+
+    def _is_absent(self, value: JsonValue) -> bool:
+        return self.document.resolved(value).get(self._absent) is True
 
     def _inner(self, value: JsonValue, depth: int) -> JsonValue:
         return value if isinstance(value, bool) else self.converted(value, depth + 1)
@@ -68,10 +102,7 @@ class Schemas:
 
 
 def _as_31(found: JsonSchema, schema: Part) -> JsonSchema:
-    """Converts `nullable` (in Swagger 2 `x-nullable`) and boolean exclusive limits of OpenAPI 3.0."""
-    if "$ref" in found:
-        # OpenAPI 3.0 ignores keywords beside a reference.
-        return {"$ref": found["$ref"]}
+    """Converts `nullable` (in Swagger 2 `x-nullable`) and boolean exclusive limits of OpenAPI 3.0, which documents of 3.1 have too."""
     for excluded, limit in _LIMITS.items():
         match found.get(excluded):
             case True if limit in found:

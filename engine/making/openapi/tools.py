@@ -81,7 +81,7 @@ def draft(document: OpenApiDocument, about: Described, source_of: SourceOf) -> D
     made: list[tuple[Operation, ToolSource, JsonSchema, JsonSchema]] = []
     for operation in chosen:
         try:
-            shape, schemas = request_shape(document, operation), Schemas(document)
+            shape, schemas = request_shape(document, operation), Schemas(document, "writeOnly")
             output = {} if operation.output is None else schemas.alone(schemas.converted(operation.output))
             source = source_of(operation, shape, read.health_path)
             made.append((operation, source, _usable(shape.schema, "input"), _usable(output, "output")))
@@ -111,9 +111,12 @@ def _usable(schema: JsonSchema, which: str) -> JsonSchema:
     for fault in schema_faults(schema):
         raise DocumentRefused(f"The schema of its {which} is none: {fault.path}: {fault.message}")
     try:
-        return written_out(schema)
+        written = written_out(schema)
+        # The registry does it again, and a schema that refers to itself grows each time.
+        written_out(written)
     except SchemaNotFollowedError as error:
         raise DocumentRefused(f"The schema of its {which} cannot be used: {error}") from error
+    return written
 
 
 def _entry(

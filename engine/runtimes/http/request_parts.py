@@ -13,6 +13,7 @@ from engine.runtimes.failures import NotSent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import BodyEncoding, HttpMethod, HttpSource, ParameterStyle
 
+_JSON = "application/json"
 _NAME = re.compile(r"\{([^{}]+)\}")
 _HEADER_TEXT = re.compile(r"([\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?)?")
 """HTTP takes a space only between other characters."""
@@ -52,7 +53,7 @@ class Written:
     """A body in memory."""
 
     content: bytes
-    media_type: str = "application/json"
+    media_type: str = _JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +121,9 @@ def _body(rest: dict[str, JsonValue], places: Places) -> Body | None:
         case "none":
             return None
         case "json" if places.body is None:
-            return Written(_json(rest).encode())
+            return Written(_json(rest).encode(), places.media_type or _JSON)
         case "json":
-            return Written(_json(rest[places.body]).encode()) if places.body in rest else None
+            return Written(_json(rest[places.body]).encode(), places.media_type or _JSON) if places.body in rest else None
         case "form":
             return Written(urlencode(_query(_spread(rest, places), places)).encode(), "application/x-www-form-urlencoded")
         case "multipart":

@@ -13,6 +13,7 @@ from engine.making.openapi.sources import docker_sources, local_sources, remote_
 from engine.making.openapi.tools import BuildFailed, Described, Drafted, draft
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Places, request_parts
+from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
@@ -133,6 +134,17 @@ def test_references_that_double_at_each_step_are_refused_and_not_written_out() -
         input_of({"$ref": "#/components/schemas/S0"}, "3.1.0", **doubling, S40={"type": "string"})
 
 
+def test_what_only_the_registry_would_find_too_large_is_left_out() -> None:
+    names = [f"N{number}" for number in range(5)]
+    every: JsonValue = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]}
+    around: dict[str, JsonValue] = {name: {"properties": {name: {"items": every}}} for name in names}
+    written_out(schema := {"$ref": "#/$defs/N0", "$defs": json.loads(json.dumps(around).replace("components/schemas", "$defs"))})
+    with pytest.raises(SchemaNotFollowedError):
+        written_out(written_out(schema))
+    with pytest.raises(BuildFailed, match="written out, the schema is too large"):
+        input_of({"$ref": "#/components/schemas/N0"}, "3.1.0", **around)
+
+
 def test_a_reference_elsewhere_leaves_its_operation_out() -> None:
     paths: dict[str, JsonValue] = {**posting({"$ref": "other.yaml#/X"}), "/y": {"get": {"responses": OK}}}
     one = drafted(paths)
@@ -140,16 +152,59 @@ def test_a_reference_elsewhere_leaves_its_operation_out() -> None:
     assert only(one).name == "GET /y"
 
 
-@pytest.mark.parametrize("path", ["/x?key=secret:OTHER_API_KEY", "/x#a", "/x?"])
+@pytest.mark.parametrize("path", ["/x?key=secret:OTHER_API_KEY", "/x?", "/x?#a"])
 def test_a_path_writes_no_query_in_which_it_could_name_our_secrets(path: str) -> None:
     one = drafted({path: {"get": {"responses": OK}}, "/y": {"get": {"responses": OK}}})
     assert [left.operation for left in one.left_out] == [f"GET {path}"]
     assert only(one).name == "GET /y"
 
 
+def test_operations_that_only_a_fragment_tells_apart_are_tools_of_one_path() -> None:
+    one = drafted({f"/x/{{id}}#{name}": {"get": {"responses": OK}} for name in ("a", "b{c}")})
+    sources = [source for entry in one.candidate.entries for source in entry.sources if isinstance(source, RemoteSource)]
+    assert [source.endpoint_path for source in sources] == ["/x/{id}", "/x/{id}"]
+    assert [entry.manifest.input_schema["required"] for entry in one.candidate.entries] == [["id"], ["id"]]
+    assert not one.left_out
+
+
+def test_an_operation_may_be_a_reference() -> None:
+    operation: JsonValue = {"operationId": "pay", "parameters": [{"name": "n", "in": "query", "required": True}], "responses": OK}
+    paths: dict[str, JsonValue] = {"/x": {"get": {"$ref": "#/components/x-get"}, "put": {"$ref": "#/components/none"}}}
+    one = drafted(paths, components={"x-get": operation})
+    assert (only(one).name, only(one).input_schema["required"]) == ("pay", ["n"])
+    assert [left.operation for left in one.left_out] == ["PUT /x"]
+
+
+def test_what_only_answers_have_is_not_asked_of_a_caller_and_the_reverse() -> None:
+    whole: JsonValue = {
+        "type": "object",
+        "required": ["id", "name", "pin"],
+        "properties": {"id": {"$ref": "#/components/schemas/Id"}, "name": {}, "pin": {"writeOnly": True}},
+    }
+    answer: JsonValue = {"200": {"content": {"application/json": {"schema": whole}}}}
+    body: JsonValue = {"required": True, "content": {"application/json": {"schema": whole}}}
+    made = only(drafted({"/x": {"post": {"requestBody": body, "responses": answer}}}, components={"schemas": {"Id": {"readOnly": True}}}))
+    assert (made.input_schema["required"], made.output_schema["required"]) == (["name", "pin"], ["id", "name"])
+
+
+def test_a_value_that_fits_several_branches_is_taken_where_a_field_tells_them_apart() -> None:
+    branches: JsonValue = [{"$ref": "#/components/schemas/Cat"}, {"$ref": "#/components/schemas/Dog"}]
+    kind: dict[str, JsonValue] = {"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}
+    found = input_of({"oneOf": branches, "discriminator": {"propertyName": "kind"}}, Cat=kind, Dog=kind)
+    assert not issues_of(found, {"body": {"kind": "cat"}})
+    assert issues_of(found, {"body": {}})
+
+
+def test_keywords_of_other_versions_do_not_cost_an_operation() -> None:
+    odd: JsonValue = {"type": "number", "minimum": 0, "exclusiveMinimum": True, "$recursiveAnchor": True, "nullable": True}
+    properties = input_of({"type": "object", "required": ["a", "a"], "properties": {"a": odd}}, "3.1.0")["properties"]
+    assert properties == {"a": {"type": ["number", "null"], "exclusiveMinimum": 0}}
+
+
 @pytest.mark.parametrize(
     "operation",
     [
+        {"responses": {"200": {"content": {"*/*": {"schema": {"type": "string", "format": "binary"}}}}}},
         {"requestBody": {"required": True, "content": {"image/*": {}}}, "responses": OK},
         {"responses": {"200": {"content": {"image/png": {}}}}},
         {"parameters": [{"name": "session", "in": "cookie", "required": True}], "responses": OK},

@@ -152,6 +152,28 @@ def test_json_goes_before_a_form_and_a_form_before_a_file() -> None:
     assert only(one).input_schema["required"] == ["file"]
 
 
+def test_json_of_a_type_of_its_own_is_sent_as_that() -> None:
+    called = source_of(sending({"application/json-patch+json; charset=utf-8": {"schema": {"type": "array"}}}))
+    assert (called.body_encoding, called.body_media_type) == ("json", "application/json-patch+json")
+    assert source_of(sending({"application/json": {}, "application/x+json": {}})).body_media_type == ""
+
+
+def test_a_file_may_be_one_of_several_forms_and_goes_before_json_that_cannot_hold_it() -> None:
+    binary: JsonValue = {"type": "string", "format": "binary"}
+    fields: dict[str, JsonValue] = {
+        "image": {"oneOf": [binary, {"type": "array", "items": binary}], "description": "D"},
+        "mask": {"anyOf": [binary, {"type": "null"}]},
+        "name": {"anyOf": [binary, {"type": "string"}]},
+    }
+    content: JsonValue = {"schema": {"type": "object", "properties": fields}}
+    one = sending({"application/json": content, "multipart/form-data": content})
+    assert (source_of(one).body_encoding, source_of(one).file_parameters) == ("multipart", ("image", "mask"))
+    properties = only(one).input_schema["properties"]
+    assert isinstance(properties, dict)
+    assert properties["image"] == {"description": "D", "anyOf": [FILE, {"type": "array", "items": FILE}]}
+    assert properties["mask"] == {"anyOf": [FILE, {"type": "null"}]}
+
+
 def test_a_delete_may_have_a_body_and_what_has_none_sends_none() -> None:
     one = sending({"application/json": {"schema": {"type": "object", "properties": {"why": {}}}}}, method="delete")
     assert (source_of(one).body_parameter, only(one).input_schema["required"]) == ("body", ["body"])

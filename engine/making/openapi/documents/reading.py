@@ -34,7 +34,7 @@ _PYTHON = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.ver
 _INSIDE = Path("/run/tool-agent-document")
 _OUT = "parsed.json"
 _TOO_LARGE = f"It is larger than {_MAX_READ >> 20} MiB when its aliases are written out."
-_MOST_FILES = 100
+_MOST_FILES = 5_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,6 +162,7 @@ class _Walk:
     is_sure: bool
     most: int
     _places: dict[int, _Place] = field(default_factory=dict[int, _Place])
+    _facts: dict[int, Mapping[str, frozenset[str]]] = field(default_factory=dict[int, Mapping[str, frozenset[str]]])
     _work: int = 0
 
     def looks(self) -> int | Part | None:
@@ -206,16 +207,32 @@ class _Walk:
             yield from self._together([other for other in others if self._meet(label, other.label)])
 
     def _together(self, edges: Sequence[_Edge]) -> Iterator[dict[int, tuple[Part, int]]]:
-        self._spend(len(edges) ** 2 if self.is_sure else len(edges))
+        self._spend(len(edges))
         if not self.is_sure:
             yield _summed(edges)
             return
         for first in edges:
             chosen = [first]
             for edge in edges:
-                if edge is not first and all(meet(edge.label, other.label) and _coexist(edge, other, self.root) for other in chosen):
+                self._spend(len(chosen))
+                if edge is not first and all(meet(edge.label, other.label) and self._coexist(edge, other) for other in chosen):
                     chosen.append(edge)
             yield _summed(chosen)
+
+    def _coexist(self, one: _Edge, other: _Edge) -> bool:
+        """Whether one value can follow both edges."""
+        branches = {fork.choice: fork for fork in one.forks}
+        pairs = ((branches[fork.choice], fork) for fork in other.forks if fork.choice in branches)
+        return not any(mine.index != its.index and self._exclude(mine.branch, its.branch) for mine, its in pairs)
+
+    def _exclude(self, one: JsonValue, other: JsonValue) -> bool:
+        mine, its = self._facts_of(one), self._facts_of(other)
+        return any(not mine[name] & its[name] for name in mine.keys() & its.keys())
+
+    def _facts_of(self, branch: JsonValue) -> Mapping[str, frozenset[str]]:
+        if id(branch) not in self._facts:
+            self._facts[id(branch)] = _facts(self.root, branch)
+        return self._facts[id(branch)]
 
     def _spend(self, work: int) -> None:
         self._work += work
@@ -253,18 +270,6 @@ def _summed(edges: Sequence[_Edge]) -> dict[int, tuple[Part, int]]:
         _, times = parts.get(id(edge.target.schema), (edge.target, 0))
         parts[id(edge.target.schema)] = (edge.target, times + edge.times)
     return parts
-
-
-def _coexist(one: _Edge, other: _Edge, root: JsonSchema) -> bool:
-    """Whether one value can follow both edges."""
-    branches = {fork.choice: fork for fork in one.forks}
-    pairs = ((branches[fork.choice], fork) for fork in other.forks if fork.choice in branches)
-    return not any(mine.index != its.index and _exclude(root, mine.branch, its.branch) for mine, its in pairs)
-
-
-def _exclude(root: JsonSchema, one: JsonValue, other: JsonValue) -> bool:
-    mine, its = _facts(root, one), _facts(root, other)
-    return any(not mine[name] & its[name] for name in mine.keys() & its.keys())
 
 
 def _facts(root: JsonSchema, branch: JsonValue) -> Mapping[str, frozenset[str]]:

@@ -171,7 +171,7 @@ class HttpSource(Source):
     body_encoding: BodyEncoding = "json"
     """The encoding of the body; `octets`: the content of the file in `body_parameter`."""
     body_media_type: Annotated[str, Field(pattern=r"^([\w.+*-]+/[\w.+*-]+)?$")] = ""
-    """The media type of octets; empty: `application/octet-stream`."""
+    """The media type of octets or JSON; empty: `application/octet-stream` or `application/json`."""
     file_parameters: tuple[str, ...] = ()
     """Parameters of the format `file-path` whose files are sent, in a body other than JSON."""
     gives_text: bool = False

@@ -31,6 +31,12 @@ def admitted(admission: Admission) -> Admitted:
     return admission
 
 
+async def test_a_refusal_quotes_no_value_of_a_tool_that_takes_secrets(desk: "Desk") -> None:
+    result = refused(await desk.admit("stitch", {"images": "misplaced-hunter2", "token": ["hunter2"]}))
+    assert {issue.path for issue in result.validation_errors} >= {"$.images", "$.token"}
+    assert "hunter2" not in result.model_dump_json()
+
+
 @pytest.mark.promise("admitted-first")
 async def test_defaults_are_filled_in_before_the_call(desk: "Desk") -> None:
     (desk.root / "a.png").write_bytes(b"x")

@@ -72,9 +72,10 @@ def test_each_line_of_the_input_is_said(door: FrontDoor) -> None:
     assert [said.chat_id for said in door.client.chats.said.values()] == ["cli", "cli"]
 
 
-def test_json_is_the_whole_answer(door: FrontDoor) -> None:
-    told = json.loads(chat(door, "One?", "--chat", "a/b", "--json").stdout)
-    assert (told["response"], told["chat_id"]) == ("You said: One?", "a/b")
+def test_json_is_a_line_for_each_whole_answer(door: FrontDoor) -> None:
+    lines = chat(door, "--chat", "a/b", "--json", text="One?\nTwo?\n").stdout.splitlines()
+    told = [json.loads(line) for line in lines]
+    assert [(answer["response"], answer["chat_id"]) for answer in told] == [("You said: One?", "a/b"), ("You said: Two?", "a/b")]
 
 
 @pytest.mark.parametrize(

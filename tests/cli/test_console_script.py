@@ -121,3 +121,16 @@ def test_a_reader_that_goes_away_is_no_traceback(service: "Service") -> None:
         messages = process.stderr.read()
         process.wait(BOUND_S)
     assert b"Traceback" not in messages
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
+def test_a_stream_that_the_caller_closed_is_no_traceback(service: "Service", closed: str) -> None:
+    command = ["/bin/sh", "-c", f'"$0" "$@" {closed}', SCRIPT, "show", "echo"]
+    done = subprocess.run(command, capture_output=True, timeout=BOUND_S, check=False, env={"TOOL_AGENT_URL": service.url})
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_batch_without_a_stdin_is_wrong_usage(service: "Service") -> None:
+    command = ["/bin/sh", "-c", '"$0" batch - <&-', SCRIPT]
+    done = subprocess.run(command, capture_output=True, timeout=BOUND_S, check=False, env={"TOOL_AGENT_URL": service.url})
+    assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done.stderr

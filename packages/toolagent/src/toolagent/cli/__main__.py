@@ -1,5 +1,6 @@
 """The console script, which is also installed without the extra `cli`."""
 
+import os
 import sys
 from importlib import import_module
 from io import TextIOWrapper
@@ -10,6 +11,10 @@ _WRONG_USAGE = 2
 
 
 def main() -> None:
+    # Python has no stream where the caller closed it (`>&-`), and the next file or connection would take its number.
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character still shows the rest.
         if isinstance(stream, TextIOWrapper):

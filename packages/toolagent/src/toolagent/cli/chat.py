@@ -1,5 +1,6 @@
 """The command that talks with the service in a conversation."""
 
+import json
 import sys
 import uuid
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ import typer
 from toolagent.cli.asking import Asked, asking
 from toolagent.cli.failures import fail_if
 from toolagent.cli.parameters import ParameterError
-from toolagent.cli.render import cell, moment, show_contract, show_failure, show_note, show_plain
+from toolagent.cli.render import as_json, cell, moment, show_failure, show_note, show_plain
 from toolagent.contracts.chats import ChatReply, ChatRole, ChatView, Chunk
 
 __all__ = ["chat"]
@@ -49,7 +50,7 @@ def _said(asked: Asked, chat_id: str, message: str, key: str | None) -> ChatRepl
     key = key or uuid.uuid4().hex
     if asked.json_output:
         reply = asked.service.chat(chat_id, message, key)
-        show_contract(reply)
+        typer.echo(json.dumps(as_json(reply)))
         return reply
     reply = _written(asked, chat_id, message, key)
     if reply.error:

@@ -30,13 +30,17 @@ def _with_or_without_offset(name: str) -> Callable[[str], bool]:
 _FORMATS = {name: _with_or_without_offset(name) for name in ("date-time", "time")}
 """Common frameworks use these formats also for local times, as pydantic does for a `datetime` without a time zone."""
 
+_SECRETS = ('"writeOnly": true', '"password"')
+"""A schema with one of these texts has a secret. Its errors are recorded, so they quote no value: a secret may be in the wrong place."""
+
 
 @lru_cache(maxsize=2048)
 def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
     """The validator of the text of a schema. Raises ValueError for an invalid schema."""
     formats = schema != METASCHEMA  # the library says more about a bad regular expression when it compiles the schema
+    mask = "***" if any(text in schema for text in _SECRETS) else None
     return jsonschema_rs.Draft202012Validator(
-        json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True, formats=_FORMATS
+        json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True, formats=_FORMATS, mask=mask
     )
 
 

@@ -1,5 +1,6 @@
 """Resolves references in schemas, so that a walk along a schema reaches every part."""
 
+import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
@@ -12,6 +13,8 @@ _MAX_PARTS = 20_000
 _MAX_DEPTH = 100
 _MAX_CHAIN = 20
 _DEFINITIONS = ("$defs", "definitions")
+_OF_THE_WHOLE = re.compile(r"\$(\.allOf\[\d+\])*")
+"""Paths of parts that say what the schema itself is."""
 _DATA = ("default", "examples", "enum", "const")
 """Keywords whose values are no schemas."""
 _NOT_FOLLOWED = frozenset(
@@ -41,9 +44,10 @@ class SchemaNotFollowedError(ValueError):
 
 
 def written_out(schema: JsonSchema) -> JsonSchema:
-    """The schema with every local reference replaced by its target. The order of keys stays.
+    """The schema with every local reference replaced by its target. The order of keys stays; what is written out already stays, too.
 
-    A recursive reference stays; it is harmless unless a file path or a secret is behind it. Raises SchemaNotFollowedError.
+    A reference whose target leads back to it stays, unless it says what the schema itself is. It is harmless if no file path and no secret
+    is behind it. Raises SchemaNotFollowedError.
     """
     _require_depth(schema)
     result = _WrittenOut(schema).result() if any("$ref" in part for part in _parts(schema)) else schema
@@ -55,6 +59,7 @@ class _WrittenOut:
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
         self._left = _MAX_PARTS
+        self._recursive: dict[str, bool] = {}
         # References would be relative to a part with its own id.
         self._resolves = not any("$id" in part for part in _parts(root) if part is not root)
 
@@ -69,7 +74,7 @@ class _WrittenOut:
         if self._left < 0 or len(within) > _MAX_CHAIN or path.count(".") > _MAX_DEPTH:
             raise SchemaNotFollowedError(path, "With its references written out, the schema is too large.")
         reference = schema.get("$ref")
-        if isinstance(reference, str) and reference not in within and (found := self._target(reference)) is not None:
+        if isinstance(reference, str) and self._is_open(reference, within, path) and (found := self._target(reference)) is not None:
             beside = {key: value for key, value in schema.items() if key != "$ref"}
             target = self._schema(found, (*within, reference), path)
             if beside.keys() <= _REMARKS:
@@ -96,6 +101,25 @@ class _WrittenOut:
                 return [self._value(item, within, f"{path}[{index}]") for index, item in enumerate(value)]
             case _:
                 return value
+
+    def _is_open(self, reference: str, within: tuple[str, ...], path: str) -> bool:
+        return reference not in within and (_OF_THE_WHOLE.fullmatch(path) is not None or not self._recurs(reference))
+
+    def _recurs(self, reference: str) -> bool:
+        """Whether its target leads back to it."""
+        if reference not in self._recursive:
+            self._recursive[reference] = reference in self._behind(reference)
+        return self._recursive[reference]
+
+    def _behind(self, reference: str) -> set[str]:
+        """The references that its target leads to."""
+        found: set[str] = set()
+        waiting = [reference]
+        while waiting:
+            inner = {one for part in _parts(self._target(waiting.pop())) if isinstance(one := part.get("$ref"), str)} - found
+            found |= inner
+            waiting += inner
+        return found
 
     def _target(self, reference: str) -> JsonSchema | None:
         return _target(self._root, reference) if self._resolves else None

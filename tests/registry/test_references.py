@@ -74,3 +74,24 @@ def test_a_schema_that_grows_without_bound_or_is_very_deep_is_refused() -> None:
         deep = {"items": deep}
     with pytest.raises(SchemaNotFollowedError):
         written_out(deep)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "#/$defs/tree", "$defs": {"tree": TREE}},
+        {"allOf": [{"$ref": "#/$defs/tree"}, {"properties": {"more": {"$ref": "#/$defs/tree"}}}], "$defs": {"tree": TREE}},
+        {
+            "properties": {"filter": {"$ref": "#/$defs/any"}},
+            "$defs": {"any": {"anyOf": [TREE, {"not": {"$ref": "#/$defs/any"}}]}, "tree": TREE},
+        },
+        {"properties": {"inner": {"$ref": "#"}, "again": {"items": {"$ref": "#/properties/inner"}}}},
+        {
+            "properties": {"a": {"$ref": "#/$defs/a"}},
+            "$defs": {"a": {"items": {"$ref": "#/$defs/b"}}, "b": {"items": {"$ref": "#/$defs/a"}}},
+        },
+    ],
+)
+def test_what_is_written_out_stays_as_it_is(schema: JsonSchema) -> None:
+    written = written_out(schema)
+    assert written_out(written) == written

@@ -111,12 +111,9 @@ def _usable(schema: JsonSchema, which: str) -> JsonSchema:
     for fault in schema_faults(schema):
         raise DocumentRefused(f"The schema of its {which} is none: {fault.path}: {fault.message}")
     try:
-        written = written_out(schema)
-        # The registry does it again, and a schema that refers to itself grows each time.
-        written_out(written)
+        return written_out(schema)
     except SchemaNotFollowedError as error:
         raise DocumentRefused(f"The schema of its {which} cannot be used: {error}") from error
-    return written
 
 
 def _entry(

@@ -13,7 +13,6 @@ from engine.making.openapi.sources import docker_sources, local_sources, remote_
 from engine.making.openapi.tools import BuildFailed, Described, Drafted, draft
 from engine.runtimes.failures import NotSent
 from engine.runtimes.http.request_parts import Places, request_parts
-from engine.validation.references import SchemaNotFollowedError, written_out
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
@@ -132,17 +131,6 @@ def test_references_that_double_at_each_step_are_refused_and_not_written_out() -
     }
     with pytest.raises(BuildFailed, match="POST /x"):
         input_of({"$ref": "#/components/schemas/S0"}, "3.1.0", **doubling, S40={"type": "string"})
-
-
-def test_what_only_the_registry_would_find_too_large_is_left_out() -> None:
-    names = [f"N{number}" for number in range(5)]
-    every: JsonValue = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in names]}
-    around: dict[str, JsonValue] = {name: {"properties": {name: {"items": every}}} for name in names}
-    written_out(schema := {"$ref": "#/$defs/N0", "$defs": json.loads(json.dumps(around).replace("components/schemas", "$defs"))})
-    with pytest.raises(SchemaNotFollowedError):
-        written_out(written_out(schema))
-    with pytest.raises(BuildFailed, match="written out, the schema is too large"):
-        input_of({"$ref": "#/components/schemas/N0"}, "3.1.0", **around)
 
 
 def test_a_reference_elsewhere_leaves_its_operation_out() -> None:

@@ -1,8 +1,10 @@
 """Errors of calls, with or without a sent request."""
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.calls.masking import masked_text
 
 STEP_LOST = "step_lost"
@@ -14,6 +16,9 @@ STEP_FAULTY = "step_faulty"
 _TOLD = 500
 """Characters of the text of an unforeseen error."""
 
+_TOLD_BYTES, _TOLD_DEPTH = 16_384, 100
+"""Limits of a wrong output that is told."""
+
 
 class Refused(Exception):
     """The call is refused, or its outcome is. Has the error and the issues of single values."""
@@ -23,11 +28,14 @@ class Refused(Exception):
         self.error, self.issues = ToolError(type=kind, message=message, details=details), issues
 
 
-def misfit(issues: tuple[ValidationIssue, ...]) -> Refused:
-    """The refusal of an output that breaks the output schema."""
+def misfit(issues: tuple[ValidationIssue, ...], output: JsonValue = None) -> Refused:
+    """The refusal of an output that breaks the output schema. A small one is told: the tool may have acted, and is not asked again."""
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
     message = f"The tool ran, but its output does not fit its output schema: {listed}"
-    return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, {"outcome": "executed"}, issues)
+    text = to_json(output, inf_nan_mode="null")
+    is_told = output is not None and len(text) <= _TOLD_BYTES and excess_of(text, MAX_STARTED_VALUES, _TOLD_DEPTH) is None
+    details: JsonValue = {"outcome": "executed", **({"output": output} if is_told else {})}
+    return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, details, issues)
 
 
 def lost_step(doing: str, attempts: int, outcome: str) -> ToolError:

@@ -128,7 +128,7 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     # A referenced output was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
         issues = await find_issues(manifest.output_schema, outcome.output)
-        error = misfit(issues).error if issues else None
+        error = misfit(issues, outcome.output).error if issues else None
     return _made(plan.call_id, plan.tool_id, outcome.model_copy(update={"error": error, "validation_errors": issues}), at, metadata)
 
 

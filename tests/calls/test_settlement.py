@@ -8,6 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.calls import records
+from engine.calls.endings import misfit
 from engine.calls.records import record_of
 from engine.store.database import Database
 from engine.store.events import EventTable
@@ -55,7 +56,8 @@ async def test_an_output_that_breaks_its_schema_is_an_error_that_says_the_tool_r
         SettleRequest(plan=await stitch(desk), outcome=Finished(output={"picture": 1}), workflow_id="w", run_id="r")
     )
     assert result.error is not None
-    assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
+    told = {"outcome": "executed", "output": {"picture": 1}}
+    assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, told)
     assert [issue.path for issue in result.validation_errors] == ["$"]
 
 
@@ -63,8 +65,13 @@ async def test_an_output_that_takes_too_long_to_check_is_said_to_and_that_the_to
     plan = admitted(await desk.admit("dear")).plan
     result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=nested(18)), workflow_id="w", run_id="r"))
     assert result.error is not None
-    assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
+    assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed", "output": nested(18)})
     assert [issue.keyword for issue in result.validation_errors] == ["limit"]
+
+
+@pytest.mark.parametrize("output", ["x" * 20_000, nested(120)], ids=["large", "deep"])
+def test_a_wrong_output_that_is_large_or_deep_is_not_told(output: JsonValue) -> None:
+    assert misfit((), output).error.details == {"outcome": "executed"}
 
 
 @pytest.mark.promise("failures-are-data")

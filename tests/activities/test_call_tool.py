@@ -39,6 +39,8 @@ from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
 
+SAID = "hunter2hunter2"
+SECRET: JsonSchema = {"properties": {"password": {"writeOnly": True}}}
 HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
 
@@ -121,10 +123,10 @@ def run(database: Database, tmp_path: Path, supervisor: Supervisor, intake: Inta
         lost: int = 0,
     ) -> Finished:
         await registry.register(
-            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
+            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, input_schema=SECRET, output_schema=output or {}),
             tuple(RemoteSource(remote_url=url) for url in urls),
         )
-        plan = PLAN.model_copy(update={"call_id": call_id, "params": {"a": 1}, "repeatable": repeatable})
+        plan = PLAN.model_copy(update={"call_id": call_id, "params": {"a": 1, "password": SAID}, "repeatable": repeatable})
         env = env or ActivityEnvironment()
         env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
         return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost))
@@ -210,6 +212,13 @@ async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try
         assert (lost.value.type, lost.value.non_retryable) == (step_names.TOOL_CONNECTION_LOST, False)
     assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
     assert len(tool.requests) == MAX_SENDS
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"])
+async def test_a_secret_parameter_that_the_tool_repeats_is_masked(run: Run, tool: Tool, status: bytes) -> None:
+    tool.status, tool.answer = status, b'{"error":{"type":"x","message":"bad %b"}}' % SAID.encode()
+    told = (await run(tool.url)).model_dump_json()
+    assert ("bad ***" in told, SAID in told) == (True, False)
 
 
 async def test_a_stopped_tool_gets_no_second_request_though_it_is_repeatable(run: Run, tool: Tool, supervisor: Supervisor) -> None:

@@ -257,7 +257,7 @@ def _field(location: tuple[int | str, ...]) -> str:
     place, *path = location
     if not path:
         return str(place)
-    return str(path[0]) if place == "header" else ".".join(map(str, path))[:200]
+    return str(path[0]) if place == "header" else ".".join(str(part) or "''" for part in path)[:200]
 
 
 def _refused_field(error: TableRefusedError | McpServerRefusedError) -> Refusal:

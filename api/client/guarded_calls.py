@@ -1,4 +1,4 @@
-"""A client that refuses calls while they cannot be recorded."""
+"""A client that refuses calls and messages while they cannot be recorded."""
 
 import uuid
 from collections.abc import AsyncGenerator
@@ -10,11 +10,13 @@ from temporalio.client import Client
 from api.client.recording import Recording, UnrecordableError
 from api.json_object import JsonObject
 from toolagent.client.call_ids import new_call_id
-from toolagent.client.failures import AnswerPendingError, CallRefusedError, ControlFailedError
+from toolagent.client.chats import Chats
+from toolagent.client.failures import AnswerPendingError, CallRefusedError, ChatUnreachableError, ControlFailedError
 from toolagent.client.handles import BatchHandle, CallHandle
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
+from toolagent.contracts.chats import ChatMessage, ChatReply
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import keyed_batch_id
@@ -22,12 +24,25 @@ from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent.core.calls.results import failed
 
 
+class GuardedChats(Chats):
+    def __init__(self, client: Client, recording: Recording) -> None:
+        super().__init__(client)
+        self._recording = recording
+
+    async def say(self, message: ChatMessage) -> ChatReply:
+        try:
+            async with self._recording.recorded():
+                return await super().say(message)
+        except UnrecordableError as error:
+            raise ChatUnreachableError(f"Messages cannot be recorded now. {error}") from error
+
+
 class GuardedCalls(ToolAgentClient):
     """The client of a front door. Calls accepted before go on when they can be recorded again."""
 
     def __init__(self, client: Client, recording: Recording, *, patience_s: float) -> None:
         super().__init__(client, patience_s=patience_s)
-        self._recording = recording
+        self._recording, self.chats = recording, GuardedChats(client, recording)
 
     async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
         keyed = keyed_call_id(call)

@@ -210,8 +210,9 @@ class QueuedAttempt(Attempt):
 
 
 def is_lost(failure: RuntimeFailure) -> bool:
-    """Whether the connection broke, so that another request may be answered."""
-    return isinstance(failure, CallFailed) and failure.outcome == "unknown" and failure.error_type is not ErrorType.TIMEOUT
+    """Whether the connection broke, so that another request may be answered. Another would start a stopped tool again."""
+    is_unknown = isinstance(failure, CallFailed) and failure.outcome == "unknown" and failure.error_type is not ErrorType.TIMEOUT
+    return is_unknown and failure.details.get("reason") != "stopped"
 
 
 def _issues_of(failure: RuntimeFailure) -> tuple[ValidationIssue, ...]:

@@ -1,7 +1,7 @@
 """The exchange of a call with its tool: files in, the request, and the output stored."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -17,15 +17,18 @@ from engine.calls.call_folders import CallFolders
 from engine.calls.endings import Refused
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults
+from engine.calls.long_values import walked
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import NO_FOLDER, ToolRequest
+from engine.runtimes.secrecy import masked, secrets_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
+from toolagent.core.schemas import mentions_secrets
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.shared_processes import place_of_calls
 from toolagent_service.calls.ways import names_files
@@ -95,21 +98,26 @@ class Exchange:
 
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry
-        left_s = attempt.left_s
+        left_s, schema = attempt.left_s, entry.manifest.input_schema
+        # A tool may repeat them, and what it answers is recorded.
+        secrets = await walked(plan.params, partial(secrets_of, schema, plan.params)) if mentions_secrets(schema) else ()
         try:
             async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
                 place = outputs_of(folder)
                 request = ToolRequest(plan.call_id, plan.params, left_s, place, turn.say, entry.manifest, plan.caller, dialogue)
                 reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
-            fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
+            output = await _without(secrets, reply.output)
+            fitted = await self._kept(plan, entry.manifest.output_schema, output, folder)
             answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
             # Only for callers that listen; others read the output.
-            return answered.model_copy(update={"shown": dialogue.shown}) if plan.listens is not None else answered
+            shown = {"shown": await _without(secrets, dialogue.shown)} if plan.listens is not None else {}
+            return answered.model_copy(update=shown)
         except FileRefused as refusal:
             return attempt.file_refused(refusal)
         except Refused as refusal:
             return attempt.refused(refusal)
         except RuntimeFailure as failure:
+            failure.hide(secrets)
             if failure.error_type is ErrorType.TIMEOUT:
                 self._look_after(entry)
             return attempt.after_failure(failure)
@@ -135,6 +143,10 @@ class Exchange:
         task = asyncio.create_task(self._supervisor.settle_cancelled(entry), name=f"look after {entry.manifest.tool_id}")
         self._looked_after.add(task)
         task.add_done_callback(self._looked_after.discard)
+
+
+async def _without(secrets: Sequence[str], value: JsonValue) -> JsonValue:
+    return await walked(value, partial(masked, value, secrets)) if secrets else value
 
 
 def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> Refused:

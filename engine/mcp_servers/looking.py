@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
+from weakref import WeakValueDictionary
 
 import httpx
 import structlog
@@ -70,6 +71,7 @@ class ServerLooks:
     def __init__(self, runtime: RemoteMcpRuntime, packages: PackageServers | None) -> None:
         self._runtime, self._packages = runtime, packages
         self._installing, self._asking = asyncio.Semaphore(_INSTALLED_AT_ONCE), asyncio.Semaphore(_ASKED_AT_ONCE)
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
 
     async def look(self, name: str, spec: McpServerSpec, known: McpSource | None = None) -> Look:
         """Look at a server. `known` is the source of an earlier look.
@@ -112,9 +114,15 @@ class ServerLooks:
         except TimeoutError:
             message = f"{_ASKED_AT_ONCE} MCP servers are being asked for their tools, and have not answered. Try again in a minute."
             raise McpServersBusyError(message) from None
+        manifest = _manifest(name, spec)
         try:
-            # In a process of its own, apart from the one that answers calls.
-            return await self._runtime.listed(_manifest(name, spec), source.model_copy(update={"process": None}), lambda _: None)
+            # One at a time for each name: they have the same folders.
+            async with self._turns.setdefault(name, asyncio.Lock()):
+                try:
+                    # In a process of its own, apart from the one that answers calls.
+                    return await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+                finally:
+                    await asyncio.to_thread(self._runtime.discard, manifest.tool_id)
         finally:
             self._asking.release()
 

@@ -7,11 +7,13 @@ RuntimeFailure           carries an `ErrorType`, a message for the caller and de
 └── CallFailed           the request was sent; `outcome` says whether its effect is known
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import JsonValue
 
 from engine.runtimes.given_secrets import without_given, without_given_value
+from engine.runtimes.secrecy import masked_all, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
@@ -27,6 +29,13 @@ class RuntimeFailure(Exception):
         self.message = without_given(well_formed(message))
         self.details = {well_formed(name): without_given_value(well_formed_value(value)) for name, value in (details or {}).items()}
         super().__init__(self.message)
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Mask these in what the tool said."""
+        if secrets:
+            self.message = masked_text(self.message, secrets)
+            self.details = {name: masked_all(value, secrets) for name, value in self.details.items()}
+            self.args = (self.message,)
 
     def explain(self, **more: JsonValue) -> None:
         """Add details."""

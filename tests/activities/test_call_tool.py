@@ -23,6 +23,7 @@ from engine.calls import large_results
 from engine.network.ports import free_port
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.runtime import RemoteRuntime
+from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running, ToolRequest
 from engine.store.calls import CallTable
 from engine.store.database import Database
@@ -38,6 +39,8 @@ from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service import step_names
 from toolagent_service.contracts.steps import CallRequest, Finished
 
+SAID = "hunter2hunter2"
+SECRET: JsonSchema = {"properties": {"password": {"writeOnly": True}}}
 HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 
 
@@ -98,7 +101,13 @@ def intake() -> Intake:
 
 
 @pytest_asyncio.fixture
-async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) -> AsyncGenerator[Run]:
+async def supervisor(database: Database, tool: Tool) -> AsyncGenerator[Supervisor]:
+    async with supervising(database, lambda http: Faulty(http, tool)) as made:
+        yield made
+
+
+@pytest.fixture
+def run(database: Database, tmp_path: Path, supervisor: Supervisor, intake: Intake) -> Run:
     """Make one attempt at a call of a remote tool with these sources."""
     registry, calls = tool_registry(database), CallTable(database)
 
@@ -114,20 +123,19 @@ async def run(database: Database, tmp_path: Path, tool: Tool, intake: Intake) ->
         lost: int = 0,
     ) -> Finished:
         await registry.register(
-            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, output_schema=output or {}),
+            ToolManifest(tool_id="t", name="T", idempotent=repeatable, concurrency=1, input_schema=SECRET, output_schema=output or {}),
             tuple(RemoteSource(remote_url=url) for url in urls),
         )
-        plan = PLAN.model_copy(update={"call_id": call_id, "params": {"a": 1}, "repeatable": repeatable})
+        plan = PLAN.model_copy(update={"call_id": call_id, "params": {"a": 1, "password": SAID}, "repeatable": repeatable})
         env = env or ActivityEnvironment()
         env.info = dataclasses.replace(env.info, attempt=number, heartbeat_details=["", number - 1, spent_s, waits])
         return await env.run(activity.call_tool, CallRequest(plan=plan, lost=lost))
 
-    async with supervising(database, lambda http: Faulty(http, tool)) as supervisor:
-        exchange = exchange_of(database, tmp_path, supervisor, intake, slot_wait_s=0.3)
-        settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
-        begun = begun_calls(supervisor, exchange, calls, settlement, intake)
-        activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), begun, settlement, intake)
-        yield attempt
+    exchange = exchange_of(database, tmp_path, supervisor, intake, slot_wait_s=0.3)
+    settlement = prompt_settlement(registry, calls, database, tmp_path / "steps")
+    begun = begun_calls(supervisor, exchange, calls, settlement, intake)
+    activity = CallTool(QueuedCall(registry, supervisor, exchange, calls, "h1"), begun, settlement, intake)
+    return attempt
 
 
 def failure(outcome: Finished) -> tuple[ErrorType, JsonValue]:
@@ -204,6 +212,22 @@ async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try
         assert (lost.value.type, lost.value.non_retryable) == (step_names.TOOL_CONNECTION_LOST, False)
     assert failure(await run(tool.url, repeatable=True, number=MAX_SENDS))[0] is ErrorType.EXECUTION_ERROR
     assert len(tool.requests) == MAX_SENDS
+
+
+@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"])
+async def test_a_secret_parameter_that_the_tool_repeats_is_masked(run: Run, tool: Tool, status: bytes) -> None:
+    tool.status, tool.answer = status, b'{"error":{"type":"x","message":"bad %b"}}' % SAID.encode()
+    told = (await run(tool.url)).model_dump_json()
+    assert ("bad ***" in told, SAID in told) == (True, False)
+
+
+async def test_a_stopped_tool_gets_no_second_request_though_it_is_repeatable(run: Run, tool: Tool, supervisor: Supervisor) -> None:
+    tool.hang = True
+    running = asyncio.ensure_future(run(tool.url, repeatable=True))
+    await tool.reached.wait()
+    await supervisor.stop("t")
+    kind, details = failure(await running)
+    assert (kind, details, len(tool.requests)) == (ErrorType.EXECUTION_ERROR, {"outcome": "unknown", "reason": "stopped"}, 1)
 
 
 async def test_a_refusal_says_that_requests_were_sent_before_it(run: Run, tool: Tool) -> None:

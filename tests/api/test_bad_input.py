@@ -289,6 +289,14 @@ async def test_fields_of_the_body_are_no_hint_for_what_is_asked_in_the_address()
     assert answer.json()["errors"] == [{"field": "limitz", "message": "There is no such field."}]
 
 
+@pytest.mark.parametrize(("path", "field"), [("/run_tool", "''"), ("/create_tool", "task_spec.''")])
+async def test_a_field_with_an_empty_name_is_named(stocked: House, path: str, field: str) -> None:
+    answer = await stocked.http.post(
+        path, json={"tool_id": "echo", "": 1} if path == "/run_tool" else {"task_spec": {"type": "build_tool", "description": "x", "": 1}}
+    )
+    assert field in [error["field"] for error in answer.json()["errors"]]
+
+
 async def test_a_caller_over_http_cannot_listen(stocked: House) -> None:
     answer = await stocked.http.post("/run_tool", json={"tool_id": "echo", "listens": {"progress": True}})
     assert (answer.status_code, "listens" in answer.text) == (422, True)

@@ -15,7 +15,8 @@ from api.client.recording import Recording, UnrecordableError
 from api.views.readiness import Remembered
 from engine.disk.room import require_room
 from tests.disks import tiny_disk
-from toolagent.client.failures import AnswerPendingError
+from toolagent.client.failures import AnswerPendingError, ChatUnreachableError
+from toolagent.contracts.chats import ChatMessage
 from toolagent.core.failures import StoreUnwritableError
 
 
@@ -71,13 +72,15 @@ async def test_who_waits_when_it_turns_out_is_answered_and_later_all_goes_on(pla
 
 
 class EndlessCalls:
-    """A client whose calls and batches do not end."""
+    """A client whose calls, batches and answers do not end."""
 
     def get_workflow_handle(self, *_: object, **__: object) -> "EndlessCalls":
         return self
 
     async def result(self, *_: object, **__: object) -> None:
         await asyncio.Event().wait()
+
+    execute_update_with_start_workflow = execute_update = query = result
 
 
 @pytest.mark.parametrize("what", ["result", "batch_end"])
@@ -87,6 +90,17 @@ async def test_who_waits_for_the_end_of_what_was_taken_is_answered_too(place: Pl
     async with asyncio.timeout(10):
         with pytest.raises(AnswerPendingError):
             await getattr(calls, what)("call-1")
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_who_says_something_is_told_what_cannot_be_written(place: Place, recording: Recording, when: str) -> None:
+    chats = GuardedCalls(cast("Client", EndlessCalls()), recording, patience_s=60).chats
+    saying = asyncio.create_task(chats.say(ChatMessage(chat_id="a", message="hello", message_id="m"))) if when == "meanwhile" else None
+    await asyncio.sleep(0)
+    place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
+    async with asyncio.timeout(10):
+        with pytest.raises(ChatUnreachableError, match="The disk is full"):
+            await (saying or chats.say(ChatMessage(chat_id="a", message="hello", message_id="m")))
 
 
 async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: Recording) -> None:

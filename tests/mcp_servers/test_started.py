@@ -1,5 +1,6 @@
 """Servers that are started here: their lists, failed starts, and packages of the indexes."""
 
+import asyncio
 import shutil
 from collections.abc import Generator
 from pathlib import Path
@@ -91,6 +92,16 @@ async def test_a_program_of_the_machine_is_asked_in_the_sandbox(looks: ServerLoo
     look = await looks.look("near", python(LISTS))
     assert [*look.found.by_id] == ["near_act"]
     assert (look.found.source.process, look.found.source.server, look.left_out) == ("near", "near", ())
+
+
+def folders(state: Path) -> list[Path]:
+    return [folder for kind in ("tools", "calls") for folder in (state / kind).iterdir()]
+
+
+@pytest.mark.parametrize("program", [LISTS, "import sys; sys.exit('no configuration')"], ids=["lists", "refused"])
+async def test_a_look_leaves_no_folder(looks: ServerLooks, tmp_path: Path, program: str) -> None:
+    await asyncio.gather(*[looks.look("near", python(program)) for _ in range(2)], return_exceptions=True)
+    assert folders(tmp_path / "state") == []
 
 
 @pytest.mark.parametrize("start_timeout_s", [3.0])

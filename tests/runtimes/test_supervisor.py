@@ -269,8 +269,9 @@ async def test_a_call_that_waits_for_a_slot_does_not_start_a_tool_again_that_was
     waiting = [asyncio.create_task(call(supervisor, entry)) for _ in range(3)]
     await asyncio.sleep(0)  # each has come as far as the slot
     await supervisor.stop("versatile")
-    with pytest.raises(CallFailed):
+    with pytest.raises(CallFailed) as failed:
         await running
+    assert (failed.value.error_type, failed.value.details["reason"]) == (ErrorType.EXECUTION_ERROR, "stopped")
     for one in waiting:
         with pytest.raises(NotSent) as caught:
             await one

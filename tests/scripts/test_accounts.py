@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from engine.runtimes.builtin.execute_script import tool
 from engine.runtimes.builtin.options import BuiltinOptions
 from engine.runtimes.builtin.tool import ToolContext
-from engine.runtimes.failures import StartFailed
+from engine.runtimes.failures import CallFailed, StartFailed
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.accounts import ScriptAccounts
 from engine.runtimes.scripts.runtime import ScriptRuntime
@@ -45,6 +45,19 @@ async def executed(scripts: Scripts, params: dict[str, JsonValue], caller: Calle
     manifest = TOOL.manifest.model_copy(update={"tool_id": "core:execute-python-script", "version": "1.0.0"})
     request = ToolRequest("call-12345678", params, 60.0, scripts.state, silent, manifest=manifest, caller=caller)
     return await TOOL.invoke(params, ToolContext.of(TOOL.manifest, request, scripts.service))
+
+
+async def test_a_failure_repeats_no_secret_of_the_call(scripts: Scripts) -> None:
+    runtime = ScriptRuntime(scripts.service)
+    source = ScriptSource(
+        script_path=scripts.write("x.py", "import sys\nsys.exit('bad ' + sys.stdin.read())"), language=ScriptLanguage.PYTHON
+    )
+    manifest = ToolManifest(tool_id="t", name="T", input_schema={"properties": {"password": {"writeOnly": True}}})
+    running = await runtime.start(manifest, source, silent)
+    with pytest.raises(CallFailed, match="hunter2"):
+        await runtime.call(running, source, ToolRequest("call-12345678", {"password": "hunter2"}, 30.0, scripts.state / "out"))
+    (line,) = lines_of(scripts)
+    assert (line.message, line.outcome) == ('The script exited with code 1: bad {"password": "***"}', "error")
 
 
 async def test_a_run_says_who_asked_for_it_and_what_was_run(scripts: Scripts) -> None:

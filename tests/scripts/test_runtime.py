@@ -1,5 +1,6 @@
 """Script tools through their runtime: versions, files of a call, changes between calls."""
 
+import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Installing, Mortal, ToolRequest
 from engine.runtimes.scripts.runtime import ScriptRuntime
-from tests.runtimes.conftest import Routes
+from tests.runtimes.conftest import Routes, eventually
 from tests.scripts.harness import Scripts, silent
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
@@ -28,9 +29,10 @@ ECHO = "import json, sys\njson.dump(json.load(sys.stdin), sys.stdout)\n"
 class Called:
     supervisor: Supervisor
     scripts: Scripts
+    source: ScriptSource = SOURCE
 
     async def __call__(self, tool: ToolManifest, params: dict[str, JsonValue] | None = None, *, only_if_running: bool = False) -> JsonValue:
-        entry = ToolEntry(manifest=tool, sources=(SOURCE,))
+        entry = ToolEntry(manifest=tool, sources=(self.source,))
         request = ToolRequest("call-12345678", params or {}, 30.0, self.scripts.state / "out", manifest=tool)
         dispatch = Dispatch(entry, request)
         reply = await (self.supervisor.call_running(dispatch) if only_if_running else self.supervisor.call(dispatch))
@@ -90,6 +92,27 @@ async def test_what_a_tool_may_is_as_it_is_now(call: Called) -> None:
     call.scripts.write("tool/main.py", "import os\nprint('true' if os.path.isdir('.cache') else 'false')")
     assert await call(tool_of()) is False
     assert await call(tool_of(securityContext={"fileAccess": {"allowWrite": [".cache/**"]}})) is True
+
+
+@pytest.mark.parametrize("is_changed", [False, True], ids=["as called", "changed since"])
+async def test_a_stopped_tool_runs_no_script_any_more_and_its_calls_fail(call: Called, *, is_changed: bool) -> None:
+    begun = call.scripts.state / "out/begun"
+    begun.parent.mkdir(parents=True)
+    text = "import os, time\nopen(os.environ['TOOL_AGENT_OUTPUT_DIR'] + '/begun', 'w')\ntime.sleep(60)"
+    call.scripts.write("tool/main.py", text)
+    call.scripts.write("tool/other.py", ECHO)
+    running = asyncio.create_task(call(tool_of()))
+    await eventually(begun.exists)
+    call.source = SOURCE.model_copy(update={"script_path": "tool/other.py"}) if is_changed else SOURCE
+    if is_changed:
+        assert await call(tool_of(), {"a": 1}) == {"a": 1}
+        assert not running.done()
+    await call.supervisor.stop("mine:tool")
+    assert call.scripts.leftovers() == []
+    with pytest.raises(CallFailed) as caught:
+        await running
+    failure = caught.value
+    assert (failure.error_type, failure.outcome, failure.details["reason"]) == (ErrorType.EXECUTION_ERROR, "unknown", "stopped")
 
 
 async def test_files_of_a_call_are_handed_over_and_taken_back(call: Called, tmp_path: Path) -> None:

@@ -6,6 +6,9 @@ import socket
 import httpx
 import pytest
 from fastapi import FastAPI, Request
+from starlette.applications import Starlette
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
 
 from workers.front.door import MAX_HEAD_BYTES, serving
 from workers.grace import Grace
@@ -29,6 +32,23 @@ async def test_a_client_that_waits_when_the_service_stops_is_left_without_a_trac
         with pytest.raises(httpx.TransportError):
             await waiting
     assert [record for record in caplog.records if record.levelname in {"ERROR", "CRITICAL"}] == []
+
+
+async def test_each_request_of_a_client_that_sends_several_at_once_hears_that_it_left() -> None:
+    heard = asyncio.Queue[str]()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (message := await receive())["type"] != "http.disconnect":
+            await heard.put(message["type"])
+        await heard.put(message["type"])
+
+    listener = listen("127.0.0.1", 0, "PORT")
+    async with asyncio.timeout(10), serving(Starlette(routes=[Mount("/", app)]), listener, Grace(0.5)):
+        _, writer = await asyncio.open_connection(*listener.getsockname())
+        writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 2)
+        assert await heard.get() == "http.request"
+        writer.close()
+        assert await heard.get() == "http.disconnect"
 
 
 async def test_a_head_without_end_is_refused_before_it_is_held() -> None:

@@ -13,7 +13,8 @@ import structlog
 import uvicorn
 from fastapi import FastAPI
 from starlette.applications import Starlette
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from api.app import create_mcp_app, end_streams, running_mcp
 from engine.store.mcp_sessions import McpSessionTable
@@ -161,6 +162,18 @@ class BoundedHead(HttpToolsProtocol):
 
     _is_in_head = True
     _head_bytes = 0
+    _running: RequestResponseCycle | None = None
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        # The server tells the last request of those that a client sent at once. The one that runs would write to a closed connection.
+        if self._running is not None:
+            self._running.disconnected = True
+            self._running.message_event.set()
+        super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         self._is_in_head, self._head_bytes = True, 0

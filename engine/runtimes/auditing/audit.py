@@ -25,6 +25,7 @@ from pydantic import ValidationError
 from engine.network.proxy_rules import Asked
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.secrecy import secrets_of
 from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -230,7 +231,11 @@ class Audited:
         if called.tool_id != self.tool.tool_id:  # another tool that shares the process
             update |= {"tool_id": called.tool_id, "version": called.version}
         with noted(self.audit, self._entry("call").model_copy(update=update), self.refusals):
-            yield
+            try:
+                yield
+            except RuntimeFailure as failure:
+                failure.hide(secrets_of(called.input_schema, request.params))
+                raise
 
     def _entry(self, action: Literal["call", "start"]) -> AuditEntry:
         return AuditEntry(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from engine.disk.leftovers import discard
 from engine.runtimes.auditing.audit import Audit, Audited, NoAudit, Refusals
 from engine.runtimes.environments.environments import Environment, ScriptEnvironments
 from engine.runtimes.environments.failures import ScriptFailure
@@ -93,7 +94,7 @@ class BoxedRuns:
     async def launch(self, sandbox: Sandbox, run: BoxedRun) -> Launched:
         """Raises StartFailed."""
         grant, name = sandbox.grant(run.tool.security_context), run_name(run.tool.tool_id)
-        logs = self._settings.state.resolve() / "tools" / place_of(run.tool.tool_id, run.source)
+        logs, _ = self._folders(place_of(run.tool.tool_id, run.source))
         refusals = Refusals()
         is_apart, observed = sandbox.level.has_own_network, self._settings.observed
         opening = Opening(grant.enforced.hosts, port=run.port, tell=refusals.tell, is_apart=is_apart, observed=observed)
@@ -112,10 +113,19 @@ class BoxedRuns:
             return Launched(process, way, stack.pop_all(), audited)
         raise AssertionError("The block returns or raises.")
 
+    def discard(self, tool_id: str) -> None:
+        """Removes the folders of a tool that ran in a process of its own, and runs no more. Blocks."""
+        for folder in self._folders(tool_id):
+            discard(folder)
+
+    def _folders(self, place: str) -> tuple[Path, Path]:
+        """For home and logs, and for the files of calls."""
+        return self._settings.state.resolve() / "tools" / place, self._settings.calls.resolve() / place
+
     def _box(self, name: str, run: BoxedRun, grant: Grant) -> tuple[Box, tuple[Difference, ...]]:
         """Raises OSError."""
-        place = place_of(run.tool.tool_id, run.source)
-        home, calls = self._settings.state.resolve() / "tools" / place / "home", self._settings.calls.resolve() / place
+        own, calls = self._folders(place_of(run.tool.tool_id, run.source))
+        home = own / "home"
         for folder in (home, calls):
             folder.mkdir(parents=True, exist_ok=True)
         mounts = [*_read_only(run), *run.mounts, Mount(home, _HOME, writable=True), Mount(calls, calls, writable=True)]

@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_answer
 from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, LOGIN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
-from engine.runtimes.mcp.secrecy import masked, masked_text
+from engine.runtimes.secrecy import masked, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed_value
 from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, output_of

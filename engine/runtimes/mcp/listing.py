@@ -10,8 +10,8 @@ from mcp import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from pydantic import JsonValue
 
-from engine.runtimes.mcp.secrecy import masked, masked_text
 from engine.runtimes.mcp.session import Session
+from engine.runtimes.secrecy import masked, masked_text
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.sources import McpHints, Revision
 from toolagent.core.texts import well_formed, well_formed_value

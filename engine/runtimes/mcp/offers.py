@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from engine.runtimes.mcp.answers import data_of
 from engine.runtimes.mcp.codes import TOO_LARGE
 from engine.runtimes.mcp.lines import is_larger
-from engine.runtimes.mcp.secrecy import masked, masked_text
 from engine.runtimes.mcp.serving import Server
 from engine.runtimes.runtime import Offer
+from engine.runtimes.secrecy import masked, masked_text
 from toolagent.contracts.sources import McpSource
 from toolagent.core.texts import well_formed_value
 

@@ -105,6 +105,9 @@ class RemoteMcpRuntime:
         """The rights that a program of this tool requests and does not get here. Raises StartFailed if this host starts no programs."""
         return ()
 
+    def discard(self, tool_id: str) -> None:
+        """Removes the folders of a tool that ran here and runs no more. Blocks."""
+
     async def listed(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Listing:
         """The tools of a source's server, which runs only for this. Raises StartFailed, CallFailed.
 

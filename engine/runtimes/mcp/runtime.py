@@ -62,6 +62,9 @@ class McpRuntime(RemoteMcpRuntime):
     def not_granted(self, tool: ToolManifest) -> tuple[Difference, ...]:
         return self._boxed.sandbox(tool.tool_id).grant(tool.security_context).account.differences
 
+    def discard(self, tool_id: str) -> None:
+        self._boxed.discard(tool_id)
+
     async def _started(self, tool: ToolManifest, source: McpSource, progress: Progress) -> tuple[Server, int]:
         sandbox = self._boxed.sandbox(tool.tool_id)
         given = variables_of(source, tool.tool_id, self._secrets)

@@ -22,10 +22,10 @@ from engine.runtimes.mcp.answers import error_of
 from engine.runtimes.mcp.codes import BROKEN, FORGOTTEN, LOGIN, NOT_SENT, REFUSED
 from engine.runtimes.mcp.pipes import Streams
 from engine.runtimes.mcp.questions import answered
-from engine.runtimes.mcp.secrecy import masked
 from engine.runtimes.mcp.sieve import Noted, Sieve
 from engine.runtimes.mcp.wire import OURS, is_modern, stamped
 from engine.runtimes.runtime import Dialogue, Silence, ToolRequest
+from engine.runtimes.secrecy import masked
 from toolagent.contracts.call_messages import Listener, LogLevel
 
 Transport = Callable[[], AbstractAsyncContextManager[Streams]]

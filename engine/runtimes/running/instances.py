@@ -2,15 +2,15 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import structlog
 from pydantic import JsonValue
 
-from engine.runtimes.failures import NotSent, RuntimeFailure, stopped
+from engine.runtimes.failures import NotSent, RuntimeFailure, no_answer, stopped
 from engine.runtimes.running.route_board import RouteBoard
 from engine.runtimes.running.shared_processes import SharedProcesses
 from engine.runtimes.running.shared_start import SharedStart
@@ -54,6 +54,20 @@ class Instance:
     watcher: asyncio.Task[None] | None = None
 
 
+@dataclass(slots=True, eq=False)
+class _Sent:
+    """A request at a tool."""
+
+    instance: Instance
+    limit: asyncio.Timeout = field(default_factory=lambda: asyncio.timeout(None))
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether a stop of the tool's processes leaves it: it is at none, or at one that was replaced."""
+        return self.instance.is_retired or not isinstance(self.instance.runtime, Mortal)
+
+
 Life: TypeAlias = tuple[Instance, ...]
 """The tools of one process, which end together. Never empty."""
 
@@ -68,6 +82,7 @@ class Instances:
         self._starts: dict[Key, SharedStart[ToolSource, Instance]] = {}
         self._background: set[asyncio.Task[None]] = set()
         self._stops: dict[str, int] = {}
+        self._sent: set[_Sent] = set()
         self._is_closed = False
 
     def get(self, key: Key) -> Instance | None:
@@ -134,6 +149,22 @@ class Instances:
             instance.used = time.monotonic()
             self._end_if_done(instance)
 
+    @asynccontextmanager
+    async def until_stopped(self, instance: Instance) -> AsyncGenerator[None]:
+        """For a request at the tool. Raises CallFailed if the tool is stopped, and is no process whose end the request would notice."""
+        sent = _Sent(instance)
+        self._sent.add(sent)
+        try:
+            async with sent.limit:
+                yield
+        except TimeoutError:
+            if not sent.limit.expired():
+                raise
+            raise no_answer("The tool was stopped before it had answered.") from None
+        finally:
+            self._sent.discard(sent)
+            sent.over.set()
+
     def serves(self, instance: Instance) -> bool:
         """Whether calls are running in its process, also calls of other tools."""
         return instance.in_flight > 0 or self._serves_others(instance)
@@ -184,9 +215,15 @@ class Instances:
             failure.explain(tool_ended=route.last_error if route else None, **({"other_calls": True} if others else {}))
 
     async def stop_tool(self, tool_id: str) -> None:
-        """Ends all versions of a tool, also those that are starting. Calls that wait for it do not start it again."""
+        """Ends all versions of a tool, also those that are starting, and its calls. Calls that wait for it do not start it again."""
         self._stops[tool_id] = self.stops(tool_id) + 1
+        # Taking it down does not end these. A changed tool is taken down too, and its earlier calls go on.
+        cut = [sent for sent in self._sent if sent.instance.key[0] == tool_id and sent.is_left]
+        for sent in cut:
+            if not sent.limit.expired():
+                sent.limit.reschedule(asyncio.get_running_loop().time())
         await self._take_down(tool_id)
+        await asyncio.gather(*[sent.over.wait() for sent in cut])
 
     async def _take_down(self, tool_id: str) -> None:
         await asyncio.gather(*[start.cancel() for key, start in list(self._starts.items()) if key[0] == tool_id])

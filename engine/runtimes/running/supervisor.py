@@ -256,13 +256,16 @@ class Supervisor:
             sent = time.monotonic()
             try:
                 self._instances.require_not_stopped(dispatch.entry.manifest.tool_id, stops)
-                output = await instance.runtime.call(instance.running, instance.source, dispatch.request)
+                async with self._instances.until_stopped(instance):
+                    output = await instance.runtime.call(instance.running, instance.source, dispatch.request)
             except NotSent:
                 await dispatch.marks.after_not_sent()
                 raise
             except CallFailed as failure:
                 if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:
                     await self._instances.explain(instance, failure)
+                    if self._instances.stops(dispatch.entry.manifest.tool_id) != stops:
+                        failure.explain(reason="stopped")
                 raise
             self._board.answered(dispatch.entry.manifest.tool_id)
             return Reply(output, instance.index, time.monotonic() - sent)

@@ -1,9 +1,12 @@
 """Writes runs and installations of scripts to the audit log."""
 
+from collections.abc import Callable, Sequence
+
 from engine.runtimes.auditing.audit import Audit, failed
 from engine.runtimes.environments.environments import Installed
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptRun
+from engine.runtimes.secrecy import masked_text, secrets_of
 from toolagent.contracts.audit import AuditEntry
 from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
@@ -15,6 +18,7 @@ class ScriptAccounts:
         self._audit, self._host = audit, host
 
     def ran(self, run: ScriptRun) -> None:
+        asked = dict(run.call.params if run.call.asked is None else run.call.asked)
         self._note(
             AuditEntry(
                 at=run.at,
@@ -24,7 +28,7 @@ class ScriptAccounts:
                 call_id=run.call.call_id,
                 host=self._host,
                 caller=masked_caller(run.call.caller),
-                params=masked_params(run.call.schema, dict(run.call.params if run.call.asked is None else run.call.asked)),
+                params=masked_params(run.call.schema, asked),
                 command=masked_command(run.command),
                 sandbox=run.account,
                 refusals=run.refusals,
@@ -33,6 +37,7 @@ class ScriptAccounts:
                 outcome="success" if run.reply else "cancelled",
             ),
             run.failure,
+            lambda: secrets_of(run.call.schema, asked),
         )
 
     def installed(self, made: Installed) -> None:
@@ -53,5 +58,7 @@ class ScriptAccounts:
             made.failure,
         )
 
-    def _note(self, entry: AuditEntry, failure: ScriptFailure | None) -> None:
-        self._audit.note(entry if failure is None else entry.model_copy(update=failed(failure)))
+    def _note(self, entry: AuditEntry, failure: ScriptFailure | None, secrets: Callable[[], Sequence[str]] = tuple) -> None:
+        if failure is not None:
+            entry = entry.model_copy(update={**failed(failure), "message": masked_text(failure.message, secrets())})
+        self._audit.note(entry)

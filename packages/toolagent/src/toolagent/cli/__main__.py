@@ -25,7 +25,12 @@ def main() -> None:
         remedy = import_module("toolagent.extras").remedy_of("cli")
         sys.stderr.write(f"The command toolagent needs {error.name}. {remedy}\n")
         sys.exit(_WRONG_USAGE)
-    app(prog_name="toolagent")
+    try:
+        app(prog_name="toolagent")
+    except SystemExit as end:
+        # A reader that left (`| head`) is no failure; typer exits with 1.
+        if not isinstance(end.__context__, BrokenPipeError):
+            raise
 
 
 if __name__ == "__main__":

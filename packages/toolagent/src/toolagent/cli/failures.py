@@ -41,7 +41,7 @@ def reported() -> Generator[None, None, None]:
     try:
         yield
     except (ParameterError, ValidationError, UnicodeEncodeError, ServiceError, OSError, Interrupted) as error:
-        # A reader that left (`| head`) is no failure; typer ends quietly.
+        # A reader that left (`| head`) is no failure.
         if isinstance(error, BrokenPipeError):
             raise
         message, code = _verdict(error)

@@ -22,6 +22,7 @@ __all__ = [
     "mentions",
     "mentions_format",
     "mentions_secrets",
+    "secret_values",
     "text_of",
     "values_of_format",
     "with_defaults",
@@ -183,18 +184,31 @@ def has_meaning(schema: JsonSchema) -> bool:
 
 def mask_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> dict[str, JsonValue]:
     """The parameters, with values masked whose schema has `writeOnly` or `format: password`."""
+    return _masked(schema, params)[0]
+
+
+def secret_values(schema: JsonSchema, params: dict[str, JsonValue]) -> list[JsonValue]:
+    """The values that `mask_secrets` masks."""
+    return _masked(schema, params)[1]
+
+
+def _masked(schema: JsonSchema, params: dict[str, JsonValue]) -> tuple[dict[str, JsonValue], list[JsonValue]]:
     if not mentions_secrets(schema):
-        return params  # with many names and patterns, walking takes seconds
+        return params, []  # with many names and patterns, walking takes seconds
+    found: list[JsonValue] = []
 
     def mask(_path: str, value: JsonValue, schema: JsonSchema) -> JsonValue:
-        return MASK if is_secret(schema) else value
+        if not is_secret(schema):
+            return value
+        found.append(value)
+        return MASK
 
     # If all params are secret, each is masked, because the params of a record are an object.
     whole = [schema, *_branches(schema)]
     if any(map(is_secret, whole)):
-        return dict.fromkeys(params, MASK)
+        return dict.fromkeys(params, MASK), [*params.values()]
     masked = _map([schema], params, mask, "$")
-    return masked if isinstance(masked, dict) else {}
+    return masked if isinstance(masked, dict) else {}, found
 
 
 def map_values(schema: JsonSchema, value: JsonValue, change: Callable[[str, str, JsonSchema], str]) -> JsonValue:

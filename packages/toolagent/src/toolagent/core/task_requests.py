@@ -184,7 +184,7 @@ def _no_such_type(kind: JsonValue) -> str:
 
 
 def _at(place: str, *path: int | str) -> str:
-    return ".".join(map(str, (*filter(None, (place,)), *path)))
+    return ".".join((*filter(None, (place,)), *(str(part) or "''" for part in path)))
 
 
 def _lacking(kind: str, given: Mapping[str, JsonValue], description: str, place: str) -> Iterator[SpecFault]:

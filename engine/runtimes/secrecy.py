@@ -1,0 +1,58 @@
+"""Masks secrets that a tool or a server was given in everything that it sends."""
+
+import json
+from collections.abc import Iterator, Sequence
+
+from pydantic import JsonValue
+
+from toolagent.contracts.contract import JsonSchema
+from toolagent.core.schemas import secret_values
+
+_MASK = "***"
+_MASKED_IN_VALUES = 8
+"""Very short secrets also occur in unrelated texts."""
+_SHORTEST = 4
+"""Characters. A shorter parameter occurs in almost every text."""
+
+
+def secrets_of(schema: JsonSchema, params: dict[str, JsonValue]) -> tuple[str, ...]:
+    """The texts of the secret parameters of a call, as they are and as JSON writes them, the longest first."""
+    texts = {text for value in secret_values(schema, params) for text in _texts(value) if len(text) >= _SHORTEST}
+    return tuple(sorted({*texts, *(json.dumps(text)[1:-1] for text in texts)}, key=len, reverse=True))
+
+
+def masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
+    """Masks secrets in a JSON value, also in the names of members."""
+    known = [secret for secret in secrets if len(secret) >= _MASKED_IN_VALUES]
+    return masked_all(value, known) if known else value
+
+
+def masked_text(text: str, secrets: Sequence[str]) -> str:
+    """Masks all secrets, also short ones."""
+    for secret in secrets:
+        text = text.replace(secret, _MASK)
+    return text
+
+
+def masked_all(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
+    """Masks all secrets in a JSON value, also short ones, and in the names of members."""
+    match value:
+        case str():
+            return masked_text(value, secrets)
+        case list():
+            return [masked_all(one, secrets) for one in value]
+        case dict():
+            return {masked_text(name, secrets): masked_all(one, secrets) for name, one in value.items()}
+        case _:
+            return value
+
+
+def _texts(value: JsonValue) -> Iterator[str]:
+    match value:
+        case dict() | list():
+            for one in value.values() if isinstance(value, dict) else value:
+                yield from _texts(one)
+        case None | bool():
+            return
+        case _:
+            yield str(value)

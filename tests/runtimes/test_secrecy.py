@@ -1,0 +1,51 @@
+"""The secret parameters of a call, in what the tool says."""
+
+import pytest
+from pydantic import JsonValue
+
+from engine.runtimes.auditing.audit import Audited
+from engine.runtimes.failures import CallFailed
+from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.secrecy import masked, secrets_of
+from tests.runtimes.test_local import Told
+from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
+
+SCHEMA: JsonSchema = {"properties": {"password": {"writeOnly": True}, "name": {"type": "string"}}}
+
+
+@pytest.mark.parametrize(
+    ("password", "said", "shown"),
+    [
+        ("hunter2", "bad hunter2", "bad ***"),
+        ('a "quoted" one', 'bad {"is": "a \\"quoted\\" one"}', 'bad {"is": "***"}'),
+        (["first-one", {"deep": 123456}], "bad first-one, 123456", "bad ***, ***"),
+        ("long", "bad long-and-longer, long", "bad ***-and-***er, ***"),
+        ("bad", "bad", "bad"),
+        ("", "bad", "bad"),
+        (True, "bad True", "bad True"),
+    ],
+)
+def test_a_failure_repeats_no_secret_parameter_of_four_characters_or_more(password: JsonValue, said: str, shown: str) -> None:
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, said, {"stderr": [said]})
+    failure.hide(secrets_of(SCHEMA, {"password": password, "name": "bad"}))
+    assert (failure.message, str(failure), failure.details) == (shown, shown, {"stderr": [shown]})
+
+
+def test_a_result_repeats_none_of_eight_characters_or_more() -> None:
+    secrets = secrets_of(SCHEMA, {"password": ["hunter2hunter2", "hunter2"], "name": "visible-name"})
+    assert masked({"hunter2hunter2": ["hunter2hunter2 visible-name", 1]}, secrets) == {"***": ["*** visible-name", 1]}
+    assert masked({"said": "hunter2"}, secrets) == {"said": "hunter2"}
+
+
+def test_a_schema_without_secrets_has_none() -> None:
+    assert secrets_of({"properties": {"password": {"type": "string"}}}, {"password": "hunter2hunter2"}) == ()
+
+
+def test_the_audit_of_a_served_tool_repeats_none() -> None:
+    told = Told()
+    audited = Audited(told, "here", ToolManifest(tool_id="t", name="T", input_schema=SCHEMA), (), None)
+    with pytest.raises(CallFailed), audited.call(ToolRequest("call-12345678", {"password": "hunter2"}, 1.0)):
+        raise CallFailed(ErrorType.EXECUTION_ERROR, "bad hunter2")
+    assert [entry.message for entry in told.entries] == ["bad ***"]

@@ -15,6 +15,7 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.results import failed, succeeded
+from toolagent.core.schemas import mentions_secrets
 from toolagent.validation.schemas import find_issues
 from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
@@ -128,7 +129,7 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     # A referenced output was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
         issues = await find_issues(manifest.output_schema, outcome.output)
-        error = misfit(issues, outcome.output).error if issues else None
+        error = misfit(issues, None if mentions_secrets(manifest.output_schema) else outcome.output).error if issues else None
     return _made(plan.call_id, plan.tool_id, outcome.model_copy(update={"error": error, "validation_errors": issues}), at, metadata)
 
 

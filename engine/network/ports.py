@@ -9,7 +9,7 @@ import psutil
 
 LOOPBACK = "127.0.0.1"
 _FIRST, _END = 10_000, 32_768
-"""Linux gives the ports from 32,768 on to outgoing connections, and to whoever asks for any port."""
+"""By default Linux gives the ports from 32,768 on to outgoing connections, and to whoever asks for any port."""
 _TRIES = 100
 
 

@@ -106,11 +106,10 @@ class _Watch:
                 await asyncio.sleep(_RETRY_S)
             except ExceptionGroup as group:
                 # A name that is not UTF-8 ends the watcher. What else changed meanwhile is imported, too.
-                if group.subgroup(RuntimeError) is None:
+                ended, others = group.split(RuntimeError)
+                if ended is None or others is not None:
                     raise
-                _log.warning(
-                    "catalog_not_watched", folder=str(self._folder), reason=str(group.exceptions[0]), looked_again_after_s=_RETRY_S
-                )
+                _log.warning("catalog_not_watched", folder=str(self._folder), reason=repr(ended), looked_again_after_s=_RETRY_S)
                 await asyncio.sleep(_RETRY_S)
                 await self._import_again()
             finally:

@@ -59,7 +59,9 @@ class UsageTable(DatabaseAccess):
         newest = select(*_LISTED).where(*told).order_by(column.created_at.desc(), column.call_id.desc()).limit(most)
         counts = select(column.tool_id, column.is_success, func.count()).where(*told).group_by(column.tool_id, column.is_success)
         async with self._database.read() as connection:
-            found = [{**row, "caller": json.loads(row["caller"])} for row in (await connection.execute(newest)).mappings()]
+            found = [
+                {**row, "caller": {**json.loads(row["caller"]), "variables": {}}} for row in (await connection.execute(newest)).mappings()
+            ]
             counted = (await connection.execute(counts.order_by(column.tool_id))).all()
         good, bad = (sum(count for _, is_success, count in counted if is_success is kind) for kind in (True, False))
         usage: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Resolves references in schemas, so that a walk along a schema reaches every part."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from urllib.parse import unquote
 
 from pydantic import JsonValue
@@ -12,9 +12,12 @@ from toolagent.core.schemas import FOLLOWED, has_meaning
 _MAX_PARTS = 20_000
 _MAX_DEPTH = 100
 _MAX_CHAIN = 20
+_MAX_LOOKS = 300_000
+"""From one part to another that it refers to."""
 _DEFINITIONS = ("$defs", "definitions")
 _OF_THE_WHOLE = re.compile(r"\$(\.allOf\[\d+\])*")
 """Paths of parts that say what the schema itself is."""
+_REFERENCES = ("$ref", "$dynamicRef")
 _DATA = ("default", "examples", "enum", "const")
 """Keywords whose values are no schemas."""
 _NOT_FOLLOWED = frozenset(
@@ -51,7 +54,7 @@ def written_out(schema: JsonSchema) -> JsonSchema:
     """
     _require_depth(schema)
     result = _WrittenOut(schema).result() if any("$ref" in part for part in _parts(schema)) else schema
-    _require_followed(schema, result, "$")
+    _require_followed(_Meanings(schema), result, "$")
     return result
 
 
@@ -59,7 +62,9 @@ class _WrittenOut:
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
         self._left = _MAX_PARTS
-        self._recursive: dict[str, bool] = {}
+        self._looks = _MAX_LOOKS
+        self._recursive: dict[int, bool] = {}
+        self._nexts: dict[int, list[JsonSchema]] = {}
         # References would be relative to a part with its own id.
         self._resolves = not any("$id" in part for part in _parts(root) if part is not root)
 
@@ -107,19 +112,34 @@ class _WrittenOut:
 
     def _recurs(self, reference: str) -> bool:
         """Whether its target leads back to it."""
-        if reference not in self._recursive:
-            self._recursive[reference] = reference in self._behind(reference)
-        return self._recursive[reference]
+        if (target := self._target(reference)) is None:
+            return False
+        if id(target) not in self._recursive:
+            self._recursive[id(target)] = self._leads_back(target)
+        return self._recursive[id(target)]
 
-    def _behind(self, reference: str) -> set[str]:
-        """The references that its target leads to."""
-        found: set[str] = set()
-        waiting = [reference]
+    def _leads_back(self, begin: JsonSchema) -> bool:
+        seen: set[int] = set()
+        waiting = [begin]
         while waiting:
-            inner = {one for part in _parts(self._target(waiting.pop())) if isinstance(one := part.get("$ref"), str)} - found
-            found |= inner
-            waiting += inner
-        return found
+            for target in self._next(waiting.pop()):
+                if target is begin:
+                    return True
+                self._looks -= 1
+                if self._looks < 0:
+                    raise SchemaNotFollowedError("$", "It has too many references that lead to others.")
+                if id(target) not in seen:
+                    seen.add(id(target))
+                    waiting.append(target)
+        return False
+
+    def _next(self, target: JsonSchema) -> list[JsonSchema]:
+        """The targets of the references in a part."""
+        if id(target) not in self._nexts:
+            references = {one for part in _parts(target) if isinstance(one := part.get("$ref"), str)}
+            found = [other for other in map(self._target, references) if other is not None]
+            self._nexts[id(target)] = list({id(other): other for other in found}.values())
+        return self._nexts[id(target)]
 
     def _target(self, reference: str) -> JsonSchema | None:
         return _target(self._root, reference) if self._resolves else None
@@ -162,43 +182,55 @@ def _inside(value: JsonValue) -> list[JsonValue]:
             return []
 
 
-def _require_followed(original: JsonSchema, schema: JsonValue, path: str) -> None:
+class _Meanings:
+    """Says where files and secrets are, behind references too."""
+
+    def __init__(self, root: JsonSchema) -> None:
+        self._root = root
+        self._has_any = any(map(has_meaning, _parts(root)))
+        self._without: set[int] = set()
+
+    def behind(self, value: JsonValue) -> bool:
+        seen: set[int] = set()
+        waiting = [value] if self._has_any else []
+        while waiting:
+            for part in _parts(waiting.pop()):
+                if has_meaning(part):
+                    return True
+                targets = [self._target(part[name]) for name in _REFERENCES if name in part]
+                new = [target for target in targets if id(target) not in seen and id(target) not in self._without]
+                seen.update(map(id, new))
+                waiting += new
+        self._without |= seen
+        return False
+
+    def _target(self, reference: JsonValue) -> JsonSchema:
+        """The whole schema for another kind of reference, whose target is unknown."""
+        return (_target(self._root, reference) if isinstance(reference, str) else None) or self._root
+
+
+def _require_followed(meanings: _Meanings, schema: JsonValue, path: str) -> None:
     match schema:
         case list():
             for index, item in enumerate(schema):
-                _require_followed(original, item, f"{path}[{index}]")
+                _require_followed(meanings, item, f"{path}[{index}]")
         case dict():
             for keyword, value in schema.items():
-                _require_keyword(original, keyword, value, f"{path}.{keyword}")
+                _require_keyword(meanings, keyword, value, f"{path}.{keyword}")
         case _:
             pass
 
 
-def _require_keyword(original: JsonSchema, keyword: str, value: JsonValue, path: str) -> None:
+def _require_keyword(meanings: _Meanings, keyword: str, value: JsonValue, path: str) -> None:
     kind = FOLLOWED.get(keyword)
     if keyword in _NOT_FOLLOWED:
-        behind: JsonValue = {keyword: value} if keyword in {"$ref", "$dynamicRef"} else value
-        if _has_meaning_behind(original, behind, set()):
+        if meanings.behind({keyword: value} if keyword in _REFERENCES else value):
             raise SchemaNotFollowedError(path, f"A file path or a secret behind {keyword!r} cannot be followed here; say it without.")
     elif kind == "named" and isinstance(value, dict):
         for name, part in value.items():
-            _require_followed(original, part, f"{path}.{name}")
+            _require_followed(meanings, part, f"{path}.{name}")
     elif kind is not None:
-        _require_followed(original, value, path)
-
-
-def _has_meaning_behind(root: JsonSchema, value: JsonValue, seen: set[str]) -> bool:
-    return any(has_meaning(part) or _refers_to_meaning(root, part, seen) for part in _parts(value))
-
-
-def _refers_to_meaning(root: JsonSchema, part: Mapping[str, JsonValue], seen: set[str]) -> bool:
-    for reference in (part.get("$ref"), part.get("$dynamicRef")):
-        if isinstance(reference, str) and reference not in seen:
-            seen.add(reference)
-            # The target of another kind of reference is unknown: assume the whole schema.
-            if _has_meaning_behind(root, _target(root, reference) or root, seen):
-                return True
-    return False
+        _require_followed(meanings, value, path)
 
 
 def _parts(value: JsonValue) -> Iterator[JsonSchema]:

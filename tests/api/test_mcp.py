@@ -157,7 +157,7 @@ async def test_a_key_of_the_wrong_form_is_refused(stocked: House, client: Caller
 
 
 async def test_an_error_of_a_call_is_one_of_the_tool_with_ours_in_it(stocked: House, client: Caller) -> None:
-    error = ToolError(type=ErrorType.EXECUTION_ERROR, message="It broke.", details={"outcome": "unknown"})
+    error = ToolError(type=ErrorType.EXECUTION_ERROR, message="It broke.", details={"outcome": "executed", "output": {"a": 1}})
 
     def breaks(call: ToolCall, call_id: str) -> ToolResult:
         return failed(call_id, call.tool_id, error, datetime.now(UTC))
@@ -166,7 +166,7 @@ async def test_an_error_of_a_call_is_one_of_the_tool_with_ours_in_it(stocked: Ho
     result = await client.result("tools/call", name="echo", arguments={})
     assert (result["isError"], result["_meta"]["toolagent/error"]) == (True, error.model_dump(mode="json"))
     assert "structuredContent" not in result  # clients hold it against the output schema
-    assert result["content"][0]["text"] == "execution_error: It broke."
+    assert result["content"][0]["text"] == 'execution_error: It broke.\noutput: {"a": 1}'
 
 
 async def test_a_tool_that_is_not_there_is_refused(client: Caller) -> None:

@@ -79,6 +79,10 @@ _TOOLS: tuple[tuple[ToolManifest, tuple[ToolSource, ...]], ...] = (
     (ToolManifest(tool_id="asks", name="Asks", requires_confirmation=True), (_HERE,)),
     (ToolManifest(tool_id="homeless", name="Homeless"), ()),
     (ToolManifest(tool_id="dear", name="Dear", input_schema=TWICE, output_schema=TWICE), (_HERE,)),
+    (
+        ToolManifest(tool_id="giving", name="Giving", output_schema={"properties": {"pin": {"type": "string", "format": "password"}}}),
+        (_HERE,),
+    ),
     (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
 )
 

@@ -74,6 +74,13 @@ def test_a_wrong_output_that_is_large_or_deep_is_not_told(output: JsonValue) -> 
     assert misfit((), output).error.details == {"outcome": "executed"}
 
 
+async def test_a_wrong_output_of_a_tool_that_gives_secrets_is_not_told(desk: "Desk") -> None:
+    plan = admitted(await desk.admit("giving")).plan
+    result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output={"pin": 7}), workflow_id="w", run_id="r"))
+    assert result.error is not None
+    assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
+
+
 @pytest.mark.promise("failures-are-data")
 async def test_the_tools_error_is_kept(desk: "Desk") -> None:
     error = ToolError(type=ErrorType.TIMEOUT, message="too slow", details={"outcome": "unknown"})

@@ -124,9 +124,8 @@ def test_a_reader_that_goes_away_is_no_failure(service: "Service", command: list
     assert (process.returncode, messages) == (0, b"")
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-"])
-def test_a_stream_that_the_caller_closed_is_no_traceback(service: "Service", closed: str) -> None:
-    command = ["/bin/sh", "-c", f'"$0" "$@" {closed}', SCRIPT, "show", "echo"]
+def test_a_stream_that_the_caller_closed_is_no_traceback(service: "Service") -> None:
+    command = ["/bin/sh", "-c", '"$0" "$@" >&-', SCRIPT, "show", "echo"]
     done = subprocess.run(command, capture_output=True, timeout=BOUND_S, check=False, env={"TOOL_AGENT_URL": service.url})
     assert (done.returncode, done.stderr) == (0, b"")
 

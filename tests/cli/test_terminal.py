@@ -16,6 +16,7 @@ from typer.testing import Result
 
 from toolagent.cli.mcp import place_of
 from toolagent.cli.permissions import granted
+from toolagent.cli.render import describe_error
 from toolagent.cli.words import problem_told, result_told, spoken
 from toolagent.contracts.calls import ErrorType, ToolError, ToolResult, ValidationIssue
 from toolagent.contracts.http import Problem, ProblemField, ToolDetail
@@ -113,6 +114,11 @@ def test_what_is_wrong_is_said_once() -> None:
     error = ToolError(type=ErrorType.VALIDATION_ERROR, message=f"The parameters do not fit: {listed}")
     result = ToolResult(status="error", error=error, validation_errors=issues)
     assert result_told(result) == "The parameters do not fit:\n  $.a: is missing\n  $.b: is too small"
+    broken = ToolError(
+        type=ErrorType.OUTPUT_VALIDATION_ERROR, message=f"It ran: {listed}", details={"outcome": "executed", "output": {"a": 1}}
+    )
+    told = describe_error(ToolResult(status="error", error=broken, validation_errors=issues))
+    assert told.splitlines()[-1] == '  details: {"output": {"a": 1}}'
     field = ProblemField(field="task_spec.tool_name", message="It is missing.")
     problem = Problem(type="x", title="X", status=422, detail="No task: task_spec.tool_name: It is missing.", errors=(field,))
     assert problem_told(problem) == "No task: --name: It is missing."

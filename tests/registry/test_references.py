@@ -95,3 +95,15 @@ def test_a_schema_that_grows_without_bound_or_is_very_deep_is_refused() -> None:
 def test_what_is_written_out_stays_as_it_is(schema: JsonSchema) -> None:
     written = written_out(schema)
     assert written_out(written) == written
+
+
+def test_a_ring_of_very_many_references_may_stay() -> None:
+    ring: JsonSchema = {f"d{n}": {"properties": {"next": {"$ref": f"#/$defs/d{(n + 1) % 2000}"}}} for n in range(2000)}
+    schema: JsonSchema = {"properties": {"first": {"$ref": "#/$defs/d0"}, "image": FILE}, "$defs": ring}
+    assert written_out(schema) == schema
+
+
+def test_references_that_lead_to_too_many_others_are_refused() -> None:
+    items: JsonSchema = {f"x{n}": {"items": {"$ref": f"#/properties/x{(n + 1) % 1500}"}} for n in range(1500)}
+    with pytest.raises(SchemaNotFollowedError, match="too many references"):
+        written_out({"properties": items})

@@ -33,7 +33,7 @@ async def record(
         workflow_id="w",
         run_id="r",
         created_at=at,
-        caller=Caller(conversation_id=said_in),
+        caller=Caller(conversation_id=said_in, variables={"api_key": "sesame"}),
     )
     if seconds is None:
         await CallTable(database).mark_sent(told)
@@ -96,6 +96,7 @@ async def test_calls_of_a_conversation_are_listed_and_all_of_them_counted(databa
         ("call-echo-00000005", None, None, "conv_001"),
         ("call-slow-00000004", False, ErrorType.TIMEOUT, "conv_001"),
     ]
+    assert told.calls[0].caller.variables == {}
     assert (await table.of_calls(None, "echo", 10)).total_calls == 5
     assert (await table.of_calls("conv_001", "slow", 10)).tool_usage == {"slow": 1}
     assert await table.of_calls("conv_003", None, 10) == CallListing(total_calls=0, successful_calls=0, failed_calls=0)

@@ -180,8 +180,7 @@ def test_a_taken_port_is_named_with_its_setting() -> None:
 
 
 def test_a_free_port_is_none_that_another_program_is_given_by_chance() -> None:
-    given_by_the_system = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text("ascii").split()[0])
-    assert max(free_port() for _ in range(50)) < given_by_the_system
+    assert max(free_port() for _ in range(50)) < 32_768  # by default
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com"])  # noqa: S104 - that is what is refused

@@ -101,6 +101,8 @@ def described(file: StoredFile) -> JsonObject:
 
 def _failed(result: ToolResult, error: ToolError) -> JsonObject:
     issues = [f"{issue.path}: {issue.message}" for issue in result.validation_errors]
+    if isinstance(error.details, dict) and "output" in error.details:
+        issues.append(f"output: {json.dumps(error.details['output'], ensure_ascii=False)}")
     return {"content": [_text("\n".join([f"{error.type.value}: {error.message}", *issues]))], "isError": True}
 
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import struct
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -132,7 +133,7 @@ def to_eight_bits(picture: Image.Image) -> Image.Image:
 def undamaged(index: int) -> Generator[None]:
     try:
         yield
-    except (OSError, SyntaxError, ValueError) as error:
+    except (OSError, SyntaxError, ValueError, struct.error) as error:
         raise InvalidInput(f"images[{index}]", f"the picture is damaged: {error}") from error
 
 

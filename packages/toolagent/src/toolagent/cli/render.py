@@ -241,7 +241,9 @@ def describe_error(result: ToolResult) -> str:
     """Type and message of a failed call, then what is wrong with its values, one a line."""
     kind = result.error.type if result.error else result.error_type
     details = result.error.details if result.error else None
-    more = f"\n  details: {json.dumps(details, ensure_ascii=False)}" if details and not result.validation_errors else ""
+    if result.validation_errors:  # the rest is told already
+        details = {"output": details["output"]} if isinstance(details, dict) and "output" in details else None
+    more = f"\n  details: {json.dumps(details, ensure_ascii=False)}" if details else ""
     return f"{kind or 'error'}: {result_told(result)}{more}"
 
 

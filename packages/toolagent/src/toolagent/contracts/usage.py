@@ -37,6 +37,7 @@ class RecordedCall(Contract):
     tool_id: str
     version: str
     caller: Caller
+    """Without its variables."""
     is_success: bool | None = None
     """Null until it has ended."""
     error_type: ErrorType | None = None

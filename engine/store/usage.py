@@ -1,6 +1,5 @@
 """The usage of tools and the calls of conversations, from the records of calls."""
 
-import json
 import math
 from collections import Counter
 from datetime import datetime
@@ -10,6 +9,7 @@ from sqlalchemy import case, func, select
 from engine.store.clock import timestamp
 from engine.store.database import DatabaseAccess
 from engine.store.tables import calls
+from toolagent.contracts.calls import Caller
 from toolagent.contracts.usage import CallListing, RecordedCall, ToolUsage
 
 column = calls.c
@@ -59,9 +59,7 @@ class UsageTable(DatabaseAccess):
         newest = select(*_LISTED).where(*told).order_by(column.created_at.desc(), column.call_id.desc()).limit(most)
         counts = select(column.tool_id, column.is_success, func.count()).where(*told).group_by(column.tool_id, column.is_success)
         async with self._database.read() as connection:
-            found = [
-                {**row, "caller": {**json.loads(row["caller"]), "variables": {}}} for row in (await connection.execute(newest)).mappings()
-            ]
+            found = [{**row, "caller": _shown(row["caller"])} for row in (await connection.execute(newest)).mappings()]
             counted = (await connection.execute(counts.order_by(column.tool_id))).all()
         good, bad = (sum(count for _, is_success, count in counted if is_success is kind) for kind in (True, False))
         usage: Counter[str] = Counter()
@@ -75,3 +73,8 @@ class UsageTable(DatabaseAccess):
             tool_usage=usage,
             calls=tuple(map(RecordedCall.model_validate, found)),
         )
+
+
+def _shown(caller: str) -> Caller:
+    """Without its variables: they may be secret, and large."""
+    return Caller.model_validate_json(caller).model_copy(update={"variables": {}})

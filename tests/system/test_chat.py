@@ -101,9 +101,9 @@ def knowhub() -> Generator[KnowHubServer]:
 
 @pytest.fixture(scope="module")
 def talking(
-    im: ImServer, knowhub: KnowHubServer, tmp_path_factory: pytest.TempPathFactory
+    im: ImServer, knowhub: KnowHubServer, tmp_path_factory: pytest.TempPathFactory, environments: Path
 ) -> Generator[tuple[ServiceProcess, ModelServer]]:
-    data = make_catalog(tmp_path_factory.mktemp("chat"))
+    data = make_catalog(tmp_path_factory.mktemp("chat"), environments)
     with serving(tmp_path_factory.mktemp("talking"), data, SCENARIO, IM_URL=im.im_url, KNOWHUB_URL=knowhub.url) as both:
         yield both
 

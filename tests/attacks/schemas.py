@@ -116,7 +116,7 @@ KIND = Kind(
         Attack(
             "branching", 'parameters `[[[…"x"…]]]`, 18 deep, against a schema with two array branches of itself', branching, in_ci=False
         ),
-        Attack("branching-output", "the same as the output of a script", branching_output, in_ci=False),
+        Attack("branching-output", "the same as the output of a script", branching_output),
         Attack("doubling", "a schema of 40 levels, each of which refers to the one below twice", doubling),
         Attack("pattern", "a nested quantifier as `pattern`, 100,000 characters", pattern),
         Attack("looking-behind", "a pattern with look-ahead and back reference, 40,000 characters", looking_behind),

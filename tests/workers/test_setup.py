@@ -179,8 +179,10 @@ def test_a_state_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 def test_a_taken_port_is_named_with_its_setting() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(CannotRun, match="TOOL_AGENT_FASTAPI_PORT") as refused:
-        listen("127.0.0.1", port := other.getsockname()[1], "TOOL_AGENT_FASTAPI_PORT")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(CannotRun, match="TOOL_AGENT_FASTAPI_PORT") as refused:
+            listen("127.0.0.1", port, "TOOL_AGENT_FASTAPI_PORT")
     assert str(port) in str(refused.value)
 
 

@@ -363,7 +363,7 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(), st.lists(st.one_of(PIECES, st.text(max_size=5)), max_size=30).map("".join))
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=TEXTS, value=st.text())
 async def test_no_text_whatever_is_more_than_an_observation(acting: House, text: str, value: str) -> None:
     for said in (text, action({"scriptPath": text, "timeoutMs": value}), action({"inputData": value, "anything": text}, "echo")):
@@ -373,7 +373,7 @@ async def test_no_text_whatever_is_more_than_an_observation(acting: House, text:
         assert ElementTree.fromstring(answer.content).tag == "OBSERVATION"
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=st.binary(max_size=200), kind=st.sampled_from(["application/xml", "application/json", "text/plain"]))
 async def test_no_bytes_whatever_are_our_failure(acting: House, body: bytes, kind: str) -> None:
     answer: httpx.Response = await acting.http.post("/agent/action", content=body, headers={"Content-Type": kind})

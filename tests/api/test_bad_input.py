@@ -189,7 +189,7 @@ BODIES = (
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=BODIES, path=st.sampled_from(["/run_tool", "/select_tool", "/search_tools", "/files", "/tools/echo/start"]))
 @pytest.mark.promise("answers-are-results")
 async def test_no_body_makes_the_service_fail(house: House, content: bytes, path: str) -> None:
@@ -200,7 +200,7 @@ async def test_no_body_makes_the_service_fail(house: House, content: bytes, path
         assert answer.headers["content-type"] == "application/problem+json"
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     segment=st.text(min_size=1, max_size=40).map(lambda text: "".join(f"%{byte:02x}" for byte in text.encode("utf-8", "replace"))),
     where=st.sampled_from(
@@ -212,7 +212,7 @@ async def test_no_path_makes_the_service_fail(house: House, segment: str, where:
     assert (await house.http.request(method, path.format(segment))).status_code in {404, 405}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(["Idempotency-Key", "X-Call-Id", "Content-Length", "Content-Type", "Origin", "Authorization"]),
     value=st.binary(max_size=60),
@@ -255,7 +255,7 @@ def test_whole_pairs_of_surrogates_are_read(body: str, found: JsonValue) -> None
 
 
 @given(VALUES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_json_is_read_as_pythons_reader_does_or_refused(value: JsonValue) -> None:
     body = json.dumps(value)
     try:

@@ -16,7 +16,7 @@ _HEAD = f"POST /run_tool HTTP/1.1\r\nHost: localhost\r\nContent-Type: applicatio
 
 def crowd(target: Target) -> str:
     """Two hundred callers of a quick tool beside sixty of slow ones: every quick one is answered."""
-    slow, quick, each = (60, 200, 10) if target.is_long else (20, 40, 3)
+    slow, quick, each = (60, 200, 10) if target.is_long else (20, 20, 2)
     with ThreadPoolExecutor(slow + quick) as callers:
         behind = [callers.submit(target.call, ATTACKER, {"mode": "sleep", "seconds": 2}, timeout_s=5) for _ in range(slow)]
         asked = [callers.submit(_many, target, each) for _ in range(quick)]
@@ -35,7 +35,7 @@ def _many(target: Target, times: int) -> list[int]:
 
 def asynchronous(target: Target) -> str:
     """A thousand calls without a waiter, then one with a waiter."""
-    count = 1000 if target.is_long else 150
+    count = 1000 if target.is_long else 60
     told = Counter(at_once(lambda: target.call("echo", {"message": "x"}, mode="async").status_code, count, 16))
     expect(set(told) <= {202, 429, 503}, str(dict(told)))
     answer = target.call("echo", {"message": "x"})
@@ -54,7 +54,8 @@ def one_key(target: Target) -> str:
 
 def endless_peers(target: Target) -> str:
     """Eight endless answers at once."""
-    told = Counter(at_once(lambda: target.call(peer_tool("/endless")).status_code, 8, 8))
+    many = 8 if target.is_long else 4
+    told = Counter(at_once(lambda: target.call(peer_tool("/endless")).status_code, many, many))
     expect(set(told) <= {502, 504}, str(dict(told)))
     return ", ".join(f"{number}× {status}" for status, number in told.items())
 

@@ -326,7 +326,9 @@ async def test_input_that_is_no_batch_is_answered_and_does_not_hang(temporal: Cl
     assert end.error.type is ErrorType.VALIDATION_ERROR
 
 
-async def test_a_hundred_results_of_a_quarter_of_a_megabyte_fit(temporal: Client) -> None:
+@pytest.mark.parametrize("number_of", [20, pytest.param(100, marks=pytest.mark.long)])
+async def test_many_results_of_a_quarter_of_a_megabyte_fit(temporal: Client, number_of: int) -> None:
+    """Together more than one message to Temporal may have, which is 4 MiB, and one value, 2 MiB."""
     text = "x" * 250_000
 
     async def large(request: CallRequest) -> Finished:
@@ -334,6 +336,6 @@ async def test_a_hundred_results_of_a_quarter_of_a_megabyte_fit(temporal: Client
 
     async with served(temporal, Steps(queue="batch-i", behaviour=large)) as client:
         async with asyncio.timeout(100):
-            result = await client.run_batch(batch(*(call(number) for number in range(100))))
-    assert result.succeeded == 100
+            result = await client.run_batch(batch(*(call(number) for number in range(number_of))))
+    assert result.succeeded == number_of
     assert all(one.result == text for one in result.results)

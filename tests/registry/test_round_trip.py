@@ -133,7 +133,7 @@ async def _round_trip(empty: Path, documents: Documents) -> tuple[Documents, Doc
         await asyncio.to_thread(shutil.rmtree, folder)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(documents=catalogs())
 def test_any_catalog_comes_back_equal_and_once_more(empty_database: Path, documents: Documents) -> None:
     once, twice = asyncio.run(_round_trip(empty_database, documents))

@@ -61,7 +61,7 @@ def _published() -> JsonSchema:
 
 
 @given(FILES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_what_is_read_is_written_as_it_was_and_fits_the_published_schema(document: dict[str, JsonValue]) -> None:
     read = tool_json.read(json.dumps(document))
     assert read.file is not None, read.faults

@@ -46,6 +46,7 @@ def test_a_limit_that_is_not_named_stays_as_it_is(tmp_path: Path) -> None:
         ("at_least: chroot", "at_least"),
         ("hosts: ['https://example.com/x']", "hosts.0"),
         ("hosts: example.com", "hosts"),
+        ("write: 3", "write"),
         ("environment: ['A-B']", "environment.0"),
         ("ceilings: {memory: 5}", "ceilings.memory"),
         ("defaults: {memoryBytes: -5}", "defaults.memoryBytes"),

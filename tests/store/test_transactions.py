@@ -140,7 +140,7 @@ async def test_on_sqlite_it_may_wait_for_nothing_but_its_statements(sqlite_url: 
 
 
 _FROM = select(literal(1).label("x")).cte(recursive=True)
-_SLOW = select(func.count()).select_from(_FROM.union_all(select(_FROM.c.x + 1).where(_FROM.c.x < 4_000_000)))
+_SLOW = select(func.count()).select_from(_FROM.union_all(select(_FROM.c.x + 1).where(_FROM.c.x < 2_000_000)))
 
 
 async def test_who_waits_for_a_connection_on_sqlite_waits_no_longer_than_it_may_and_can_be_cancelled(sqlite_url: str) -> None:

@@ -290,6 +290,7 @@ def test_a_service_that_is_killed_in_mid_session_leaves_no_browser(browsers: Bro
     assert browsers.done("stop", session_id=session)["status"] == "already_gone"
 
 
+@pytest.mark.long
 def test_a_session_of_the_group_is_stopped_after_its_service_was_killed_though_nobody_asks(
     data: Path, sites: Sites, tmp_path: Path
 ) -> None:

@@ -101,9 +101,9 @@ def knowhub() -> Generator[KnowHubServer]:
 
 @pytest.fixture(scope="module")
 def talking(
-    im: ImServer, knowhub: KnowHubServer, tmp_path_factory: pytest.TempPathFactory
+    im: ImServer, knowhub: KnowHubServer, tmp_path_factory: pytest.TempPathFactory, environments: Path
 ) -> Generator[tuple[ServiceProcess, ModelServer]]:
-    data = make_catalog(tmp_path_factory.mktemp("chat"))
+    data = make_catalog(tmp_path_factory.mktemp("chat"), environments)
     with serving(tmp_path_factory.mktemp("talking"), data, SCENARIO, IM_URL=im.im_url, KNOWHUB_URL=knowhub.url) as both:
         yield both
 
@@ -167,6 +167,7 @@ def test_a_tool_is_asked_for_and_the_chat_says_that_it_is_there_though_the_servi
     assert [fault for fault in model.unmet() if "tally" not in fault] == []
 
 
+@pytest.mark.long
 @pytest.mark.promise("im-answered-once")
 async def test_a_wish_over_im_is_answered_once_and_its_window_is_told_of_the_end_though_the_service_is_killed(
     im: ImServer, talking: tuple[ServiceProcess, ModelServer]

@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.system.service_process import ServiceProcess
+from toolagent.cli.app import app
 from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.hosts import HostListing
 from toolagent.contracts.manifest import ToolStatus
@@ -54,11 +54,10 @@ def _count(service: ServiceProcess, query: str) -> int:
     return int(json.loads(found.stdout).get("count", 0))
 
 
-def _toolagent(service: ServiceProcess, *words: str) -> bytes:
-    """The output of our command line, which must succeed."""
-    script = str(Path(sys.executable).with_name("toolagent"))
-    done = subprocess.run([script, *words], env={"TOOL_AGENT_URL": service.api_url}, capture_output=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr.decode()
+def _toolagent(service: ServiceProcess, *words: str) -> str:
+    """The output of our command line, which must succeed. As a process of its own it is shown in `tests/cli`."""
+    done = CliRunner().invoke(app, [*words], env={"TOOL_AGENT_URL": service.api_url})
+    assert done.exit_code == 0, done.output
     return done.stdout
 
 
@@ -69,10 +68,10 @@ def test_versions_are_listed_deactivated_and_activated_by_our_command(service: S
     assert [one.status for one in without.versions] == [ToolStatus.INACTIVE]
     again = ToolVersions.model_validate_json(_toolagent(service, "activate", "typed", version, "--json"))
     assert again == found
-    assert version in _toolagent(service, "versions", "typed").decode()
+    assert version in _toolagent(service, "versions", "typed")
 
 
 def test_our_command_lists_the_host_that_serves(service: ServiceProcess) -> None:
     hosts = HostListing.model_validate_json(_toolagent(service, "hosts", "list", "--json")).hosts
     assert [host.is_alive for host in hosts] == [True]
-    assert hosts[0].host in _toolagent(service, "hosts", "list").decode()
+    assert hosts[0].host in _toolagent(service, "hosts", "list")

@@ -17,7 +17,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 
 pytestmark = pytest.mark.timeout(300)
 
-_CALLS = 30
+_CALLS = 8
 
 
 @pytest.fixture

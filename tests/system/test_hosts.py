@@ -26,6 +26,9 @@ from toolagent.contracts.tasks import TaskView
 pytestmark = pytest.mark.timeout(400)
 
 _CALLS = 4
+_BETWEEN_S = 0.2
+"""Calls without a pause take a processor, and meet no other moments of a drain."""
+
 _EVERYBODY_KNOWS = timedelta(seconds=1.5)
 """After a heartbeat, what others have read of the hosts has been read again."""
 
@@ -153,7 +156,7 @@ def _called_until(cluster: Cluster, is_over: threading.Event, effects: Path) -> 
         ("again", {"effects": str(effects), "line": "again"}),
     )
     with httpx.Client(base_url=cluster.http.base_url, timeout=120, trust_env=False) as http:
-        while not is_over.is_set():
+        while not is_over.wait(_BETWEEN_S):
             for tool_id, params in kinds:
                 began = time.monotonic()
                 answer = http.post("/run_tool", json={"tool_id": tool_id, "params": params})

@@ -103,7 +103,7 @@ def on_the_engine(service: ServiceProcess) -> tuple[list[str], list[str]]:
     return [str(one["Names"]) for one in containers], [str(one["RepoTags"]) for one in images]
 
 
-@pytest.mark.parametrize("tool_id", ["own:odd-by-node", "own:odd-by-bun"])
+@pytest.mark.parametrize("tool_id", ["own:odd-by-node", pytest.param("own:odd-by-bun", marks=pytest.mark.long)])
 def test_a_javascript_tool_uses_a_real_package(service: ServiceProcess, tool_id: str) -> None:
     assert first_result(service, tool_id, {"n": 3}).result is True
     status, result = run_tool(service.http, tool_id, {"n": 4})

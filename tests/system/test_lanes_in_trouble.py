@@ -27,7 +27,7 @@ from toolagent_service import step_names
 
 pytestmark = pytest.mark.timeout(600)
 
-_MOST_UPDATES = 60
+_MOST_UPDATES = 30
 _AGAIN_S = 0.5
 """In which Temporal has a batch made again that it has not heard of."""
 

@@ -2,19 +2,18 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 from pydantic import JsonValue
+from typer.testing import CliRunner
 
 from tests.system.service_process import ServiceProcess, run_tool
+from toolagent.cli.app import app
 from toolagent.client.http import ToolAgentHttp
 from toolagent.contracts.calls import ToolCall, ToolResult
 from toolagent.contracts.references import ResultReference
 
 MIB = 1024 * 1024
-SCRIPT = str(Path(sys.executable).with_name("toolagent"))
 
 
 def reference_in(result: ToolResult) -> ResultReference:
@@ -45,7 +44,8 @@ def test_a_result_of_20_mb_comes_whole_through_the_client_and_the_command_line(s
         assert client.whole_result(result) == expected
 
     def toolagent(*words: str) -> None:
-        subprocess.run([SCRIPT, *words], env={"TOOL_AGENT_URL": service.api_url}, check=True, capture_output=True, timeout=90)
+        done = CliRunner().invoke(app, [*words], env={"TOOL_AGENT_URL": service.api_url})
+        assert done.exit_code == 0, done.output
 
     toolagent("run", "versatile", "--params", json.dumps(params), "--key", key, "--output", str(tmp_path / "run.json"))
     toolagent("file", "get", reference.file, "-o", str(tmp_path / "file.json"))

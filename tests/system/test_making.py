@@ -74,6 +74,7 @@ def test_a_build_whose_service_is_killed_is_done_once_paid_once_and_judged_by_ex
     assert len(outcome.moments) == kills, outcome
 
 
+@pytest.mark.long
 def test_cancelled_builds_leave_nothing_but_their_log_and_reason(made: tuple[ServiceProcess, ModelServer]) -> None:
     # Each at a moment that follows from its number.
     chances = {f"cancelled_{number}": random.Random(number) for number in (1, 2, 3)}  # noqa: S311

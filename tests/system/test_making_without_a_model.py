@@ -140,6 +140,7 @@ def test_tools_that_fail_or_hang_answer_nothing(service: ServiceProcess, deploye
     assert left_of(service, task.task_id, "as_it_is") == {}
 
 
+@pytest.mark.long
 def test_an_app_that_does_not_start_says_so_when_there_is_no_model(service: ServiceProcess, tmp_path: Path) -> None:
     app = "import no_such_package\nfrom fastapi import FastAPI\n\napp = FastAPI()\n"
     url = repository(tmp_path / "broken", {"app.py": app, "requirements.txt": "fastapi\n"})

@@ -17,7 +17,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 pytestmark = pytest.mark.timeout(300)
 
 _POOL = 2
-_SLOW_CALLS = 50
+_SLOW_CALLS = 12
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def test_a_quick_one_a_slow_one_and_a_refused_one(service: ServiceProcess, effec
 
 
 @pytest.mark.promise("no-connection-held")
-def test_while_fifty_calls_are_at_work_two_connections_are_enough_for_everybody_else(service: ServiceProcess, effects: Path) -> None:
+def test_while_a_dozen_calls_are_at_work_two_connections_are_enough_for_everybody_else(service: ServiceProcess, effects: Path) -> None:
     until, lines = effects.with_name("until"), {str(number) for number in range(_SLOW_CALLS)}
 
     def call(line: str) -> tuple[int, ToolResult]:

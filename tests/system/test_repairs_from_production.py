@@ -21,9 +21,9 @@ pytestmark = pytest.mark.timeout(500)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Generator[tuple[ServiceProcess, Path]]:
+def served(tmp_path_factory: pytest.TempPathFactory, environments: Path) -> Generator[tuple[ServiceProcess, Path]]:
     folder = tmp_path_factory.mktemp("production")
-    data = make_catalog(folder)
+    data = make_catalog(folder, environments)
     add_tools(data)
     with serving(folder, data, SCENARIO, **SETTINGS) as (service, model):
         yield service, data
@@ -41,6 +41,7 @@ def test_a_source_that_is_broken_under_traffic_ends_with_a_repaired_version_what
     assert [one["task_id"] for one in tasks] == [made.task_id]
 
 
+@pytest.mark.long
 @pytest.mark.promise("good-answers-stay", "repaired-beside")
 def test_a_repair_that_breaks_a_recorded_good_call_is_refused_and_the_old_version_stays(served: tuple[ServiceProcess, Path]) -> None:
     service, _ = served
@@ -97,8 +98,11 @@ def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its
     assert evidence(service, "abacus").active_version == "1.0.0"
 
 
-def test_without_a_model_there_is_an_alert_and_calls_go_on_and_an_input_that_ends_a_tool_that_acts_is_sent_twice(tmp_path: Path) -> None:
-    data = make_catalog(tmp_path)
+@pytest.mark.long
+def test_without_a_model_there_is_an_alert_and_calls_go_on_and_an_input_that_ends_a_tool_that_acts_is_sent_twice(
+    tmp_path: Path, environments: Path
+) -> None:
+    data = make_catalog(tmp_path, environments)
     add_tools(data)
     registry = json.loads((data / "registry.json").read_text("utf-8"))
     for tool in registry["tools"]:

@@ -31,6 +31,7 @@ def page(browser: Browser) -> Generator[Page]:
         yield page
 
 
+@pytest.mark.long
 def test_the_list_of_workflows_shows_the_calls(service: ServiceProcess, page: Page) -> None:
     call_ids = [service.begin("calculator", {"expression": f"{number} + 1"}) for number in range(3)]
     page.goto(f"{service.temporal_ui_url}/namespaces/default/workflows")

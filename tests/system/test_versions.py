@@ -22,8 +22,9 @@ _PLAIN = '"pid": os.getpid()'
 class Edited:
     """A data folder with one tool, `speaker`, whose answers name their code, and a service on it."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, environments: Path, stack: ExitStack) -> None:
         self._folder, self._stack = folder / "data", stack
+        (folder / "environments").symlink_to(environments)
         self._write = grant_effects(folder)
         self.effects = own_effects(self._folder)
         self.project = self._folder / "projects/speaker"
@@ -65,9 +66,9 @@ class Edited:
 
 
 @pytest.fixture
-def edited(tmp_path: Path) -> Generator[Edited]:
+def edited(tmp_path: Path, environments: Path) -> Generator[Edited]:
     with ExitStack() as stack:
-        yield Edited(tmp_path, stack)
+        yield Edited(tmp_path, environments, stack)
 
 
 def _versions(service: ServiceProcess) -> ToolVersions:

@@ -17,6 +17,7 @@ from engine.registry.tool_files import ToolFolders
 from engine.registry.tool_files_import import ToolFilesImport
 from engine.store.database import Database
 from tests.registry.importing import files_of
+from tests.system.loaded import start_workers
 from tests.system.service_process import ROOT, ServiceProcess, child_environment
 from workers.__main__ import main
 from workers.commands.export import export_command
@@ -85,8 +86,9 @@ async def test_what_a_running_service_has_is_written_over_http_the_same_and_come
     service: ServiceProcess, database: Database, tmp_path: Path
 ) -> None:
     own = child_environment(service.state, tmp_path / "unused", {})
-    done = await asyncio.to_thread(_program, tmp_path, sys.executable, "-m", "workers", "export", "out", **own)
-    assert done.returncode == 0, done.stderr
+    with (tmp_path / "export.log").open("wb") as log:
+        exporting = await asyncio.to_thread(start_workers, ["export", "out"], tmp_path, own, log, log)
+    assert await asyncio.to_thread(exporting.wait, _BOUND_S) == 0, (tmp_path / "export.log").read_text("utf-8")
     written = _documents(tmp_path / "out")
     tools = {f"tools/{one}@1.0.0.tool.json" for one in ("core.execute-python-script", "examples.word-count")}
     assert written.keys() >= _FILES | tools

@@ -108,6 +108,8 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     ("name", "value"),
     [
         ("FASTAPI_PORT", "99999"),
+        ("FASTAPI_PORT", "http"),
+        ("STOP_GRACE_S", "-1"),
         ("QUEUE_TIMEOUT_S", "0"),
         ("BUCKET_LIMITS", '{"http": 2}'),
         ("BUCKET_LIMITS", '{"default": 1, "control": 2}'),
@@ -141,6 +143,7 @@ def test_a_setting_that_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch,
     [
         ("SANDBOX_LEVELS", "bubblewrap,nothing", "TOOL_AGENT_SANDBOX_LEVELS, entry 2: "),
         ("BUCKET_LIMITS", '{"default": "many"}', "TOOL_AGENT_BUCKET_LIMITS, default: "),
+        ("BUCKET_LIMITS", '{"default": 0}', "TOOL_AGENT_BUCKET_LIMITS, default: "),
         ("BUCKET_LIMITS", "16", "TOOL_AGENT_BUCKET_LIMITS: "),
         ("BUCKET_LIMITS", "default=16", "TOOL_AGENT_BUCKET_LIMITS: It is not JSON: "),
     ],
@@ -170,13 +173,17 @@ def test_a_state_directory_has_one_owner_and_keeps_its_host(tmp_path: Path) -> N
 
 def test_a_state_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(CannotRun, match="TOOL_AGENT_STATE_DIR"), owned_state(tmp_path / "file" / "state"):
+    with pytest.raises(CannotRun, match="TOOL_AGENT_STATE_DIR") as refused, owned_state(tmp_path / "file" / "state"):
         pass
+    assert str(tmp_path / "file") in str(refused.value)
 
 
 def test_a_taken_port_is_named_with_its_setting() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(CannotRun, match="TOOL_AGENT_FASTAPI_PORT"):
-        listen("127.0.0.1", other.getsockname()[1], "TOOL_AGENT_FASTAPI_PORT")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(CannotRun, match="TOOL_AGENT_FASTAPI_PORT") as refused:
+            listen("127.0.0.1", port, "TOOL_AGENT_FASTAPI_PORT")
+    assert str(port) in str(refused.value)
 
 
 def test_a_free_port_is_none_that_another_program_is_given_by_chance() -> None:

@@ -1,7 +1,7 @@
 """The exchange of a call with its tool: files in, the request, and the output stored."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,7 @@ from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import NO_FOLDER, ToolRequest
-from engine.runtimes.secrecy import masked, secrets_of
+from engine.runtimes.secrecy import secrets_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
@@ -99,19 +99,17 @@ class Exchange:
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry
         left_s, schema = attempt.left_s, entry.manifest.input_schema
-        # A tool may repeat them, and what it answers is recorded.
+        # A tool may repeat them in an error, which is recorded and told to the model of a repair.
         secrets = await walked(plan.params, partial(secrets_of, schema, plan.params)) if mentions_secrets(schema) else ()
         try:
             async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
                 place = outputs_of(folder)
                 request = ToolRequest(plan.call_id, plan.params, left_s, place, turn.say, entry.manifest, plan.caller, dialogue)
                 reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
-            output = await _without(secrets, reply.output)
-            fitted = await self._kept(plan, entry.manifest.output_schema, output, folder)
+            fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
             answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
             # Only for callers that listen; others read the output.
-            shown = {"shown": await _without(secrets, dialogue.shown)} if plan.listens is not None else {}
-            return answered.model_copy(update=shown)
+            return answered.model_copy(update={"shown": dialogue.shown}) if plan.listens is not None else answered
         except FileRefused as refusal:
             return attempt.file_refused(refusal)
         except Refused as refusal:
@@ -143,10 +141,6 @@ class Exchange:
         task = asyncio.create_task(self._supervisor.settle_cancelled(entry), name=f"look after {entry.manifest.tool_id}")
         self._looked_after.add(task)
         task.add_done_callback(self._looked_after.discard)
-
-
-async def _without(secrets: Sequence[str], value: JsonValue) -> JsonValue:
-    return await walked(value, partial(masked, value, secrets)) if secrets else value
 
 
 def _not_kept(error: StoreUnavailableError | CheckersBusyError, plan: CallPlan) -> Refused:

@@ -114,13 +114,14 @@ class ServerLooks:
         except TimeoutError:
             message = f"{_ASKED_AT_ONCE} MCP servers are being asked for their tools, and have not answered. Try again in a minute."
             raise McpServersBusyError(message) from None
-        manifest = _manifest(name, spec)
+        manifest, source = _manifest(name, spec), source.model_copy(update={"process": None})
         try:
-            # One at a time for each name: they have the same folders.
+            if source.url is not None:
+                return await self._runtime.listed(manifest, source, lambda _: None)
+            # In a process of its own, apart from the one that answers calls. One at a time for each name: they have the same folders.
             async with self._turns.setdefault(name, asyncio.Lock()):
                 try:
-                    # In a process of its own, apart from the one that answers calls.
-                    return await self._runtime.listed(manifest, source.model_copy(update={"process": None}), lambda _: None)
+                    return await self._runtime.listed(manifest, source, lambda _: None)
                 finally:
                     await asyncio.to_thread(self._runtime.discard, manifest.tool_id)
         finally:

@@ -17,6 +17,9 @@ from engine.runtimes.secrecy import masked_all, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
+_OURS = frozenset({"reason", "outcome", "cause", "status_code"})
+"""Details in words of the service."""
+
 
 class RuntimeFailure(Exception):
     """A tool could not do what was asked of it; becomes the `ToolError` of the call.
@@ -34,7 +37,7 @@ class RuntimeFailure(Exception):
         """Mask these in what the tool said."""
         if secrets:
             self.message = masked_text(self.message, secrets)
-            self.details = {name: masked_all(value, secrets) for name, value in self.details.items()}
+            self.details = {name: value if name in _OURS else masked_all(value, secrets) for name, value in self.details.items()}
             self.args = (self.message,)
 
     def explain(self, **more: JsonValue) -> None:

@@ -214,9 +214,8 @@ async def test_a_lost_connection_to_a_repeatable_tool_is_left_to_temporal_to_try
     assert len(tool.requests) == MAX_SENDS
 
 
-@pytest.mark.parametrize("status", [b"200 OK", b"500 Internal Server Error"])
-async def test_a_secret_parameter_that_the_tool_repeats_is_masked(run: Run, tool: Tool, status: bytes) -> None:
-    tool.status, tool.answer = status, b'{"error":{"type":"x","message":"bad %b"}}' % SAID.encode()
+async def test_a_secret_parameter_that_the_tool_repeats_in_an_error_is_masked(run: Run, tool: Tool) -> None:
+    tool.status, tool.answer = b"500 Internal Server Error", b'{"error":{"type":"x","message":"bad %b"}}' % SAID.encode()
     told = (await run(tool.url)).model_dump_json()
     assert ("bad ***" in told, SAID in told) == (True, False)
 

@@ -124,6 +124,13 @@ def test_a_reader_that_goes_away_is_no_failure(service: "Service", command: list
     assert (process.returncode, messages) == (0, b"")
 
 
+def test_a_failure_stays_one_when_nobody_reads_it(service: "Service") -> None:
+    with subprocess.Popen([SCRIPT, "bad-command"], stderr=subprocess.PIPE, env={"TOOL_AGENT_URL": service.url}) as process:
+        assert process.stderr
+        process.stderr.close()
+        assert process.wait(BOUND_S) != 0
+
+
 def test_a_stream_that_the_caller_closed_is_no_traceback(service: "Service") -> None:
     command = ["/bin/sh", "-c", '"$0" "$@" >&-', SCRIPT, "show", "echo"]
     done = subprocess.run(command, capture_output=True, timeout=BOUND_S, check=False, env={"TOOL_AGENT_URL": service.url})

@@ -20,6 +20,7 @@ def test_without_more_only_what_the_tool_did_is_its_fault(kind: ErrorType) -> No
     [
         (ErrorType.EXECUTION_ERROR, {"outcome": "unknown", "tool_ended": "It ended with code 3."}, True),
         (ErrorType.EXECUTION_ERROR, {"outcome": "unknown", "tool_ended": None}, False),  # it was stopped
+        (ErrorType.EXECUTION_ERROR, {"outcome": "unknown", "reason": "stopped"}, False),
         (ErrorType.EXECUTION_ERROR, {"outcome": "unknown", "sent": True}, False),  # the worker died
         (ErrorType.EXECUTION_ERROR, {"attempts": 3}, False),
         (ErrorType.EXECUTION_ERROR, {"cause": "store_unavailable", "outcome": "executed"}, False),

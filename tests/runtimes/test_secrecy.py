@@ -6,7 +6,7 @@ from pydantic import JsonValue
 from engine.runtimes.auditing.audit import Audited
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.secrecy import masked, secrets_of
+from engine.runtimes.secrecy import secrets_of
 from tests.runtimes.test_local import Told
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
@@ -33,10 +33,15 @@ def test_a_failure_repeats_no_secret_parameter_of_four_characters_or_more(passwo
     assert (failure.message, str(failure), failure.details) == (shown, shown, {"stderr": [shown]})
 
 
-def test_a_result_repeats_none_of_eight_characters_or_more() -> None:
-    secrets = secrets_of(SCHEMA, {"password": ["hunter2hunter2", "hunter2"], "name": "visible-name"})
-    assert masked({"hunter2hunter2": ["hunter2hunter2 visible-name", 1]}, secrets) == {"***": ["*** visible-name", 1]}
-    assert masked({"said": "hunter2"}, secrets) == {"said": "hunter2"}
+def test_words_of_the_service_stay() -> None:
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad stopped", {"reason": "stopped"})
+    failure.hide(secrets_of(SCHEMA, {"password": ["stopped", "unknown"]}))
+    assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped"})
+
+
+def test_of_very_many_secrets_the_longest_are_masked() -> None:
+    secrets = secrets_of(SCHEMA, {"password": [str(number) for number in range(1_000, 60_000)]})
+    assert (len(secrets), min(map(len, secrets))) == (100, 5)
 
 
 def test_a_schema_without_secrets_has_none() -> None:

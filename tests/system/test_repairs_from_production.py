@@ -98,7 +98,6 @@ def test_an_input_that_ends_the_process_is_quarantined_and_is_the_first_that_its
     assert evidence(service, "abacus").active_version == "1.0.0"
 
 
-@pytest.mark.long
 def test_without_a_model_there_is_an_alert_and_calls_go_on_and_an_input_that_ends_a_tool_that_acts_is_sent_twice(
     tmp_path: Path, environments: Path
 ) -> None:

@@ -63,8 +63,8 @@ class _Sent:
     over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def is_left(self) -> bool:
-        """Whether a stop of the tool's processes leaves it: it is at none, or at one that was replaced."""
+    def outlives_stop(self) -> bool:
+        """Whether it is at none of the tool's processes, or at one that was replaced."""
         return self.instance.is_retired or not isinstance(self.instance.runtime, Mortal)
 
 
@@ -151,7 +151,7 @@ class Instances:
 
     @asynccontextmanager
     async def until_stopped(self, instance: Instance) -> AsyncGenerator[None]:
-        """For a request at the tool. Raises CallFailed if the tool is stopped, and is no process whose end the request would notice."""
+        """For a request at the tool. Raises CallFailed if the tool is stopped, unless the end of its process ends the request."""
         sent = _Sent(instance)
         self._sent.add(sent)
         try:
@@ -217,8 +217,8 @@ class Instances:
     async def stop_tool(self, tool_id: str) -> None:
         """Ends all versions of a tool, also those that are starting, and its calls. Calls that wait for it do not start it again."""
         self._stops[tool_id] = self.stops(tool_id) + 1
-        # Taking it down does not end these. A changed tool is taken down too, and its earlier calls go on.
-        cut = [sent for sent in self._sent if sent.instance.key[0] == tool_id and sent.is_left]
+        # Taking it down ends no others: that is also done to a changed tool, whose earlier calls go on.
+        cut = [sent for sent in self._sent if sent.instance.key[0] == tool_id and sent.outlives_stop]
         for sent in cut:
             if not sent.limit.expired():
                 sent.limit.reschedule(asyncio.get_running_loop().time())

@@ -263,8 +263,10 @@ class Supervisor:
                 raise
             except CallFailed as failure:
                 if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:
-                    await self._instances.explain(instance, failure)
-                    if self._instances.stops(dispatch.entry.manifest.tool_id) != stops:
+                    is_stopped = self._instances.stops(dispatch.entry.manifest.tool_id) != stops
+                    if not (is_stopped and instance.is_retired):  # its process goes on until the call is over
+                        await self._instances.explain(instance, failure)
+                    if is_stopped:
                         failure.explain(reason="stopped")
                 raise
             self._board.answered(dispatch.entry.manifest.tool_id)

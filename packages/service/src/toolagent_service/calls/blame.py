@@ -55,7 +55,7 @@ def was_alone(error: ToolError) -> bool:
 
 def _is_our_end(details: Mapping[str, JsonValue]) -> bool:
     """Whether a step of the service failed, the worker died, or the tool was stopped, so that the tool's answer is unknown."""
-    if details.get("reason") in _STEPS:
+    if details.get("reason") in (*_STEPS, "stopped"):
         return True
     return details.get("outcome") == "unknown" and ("sent" in details or "tool_ended" in details)
 

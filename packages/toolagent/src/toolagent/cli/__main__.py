@@ -28,8 +28,8 @@ def main() -> None:
     try:
         app(prog_name="toolagent")
     except SystemExit as end:
-        # A reader that left (`| head`) is no failure; typer exits with 1.
-        if not isinstance(end.__context__, BrokenPipeError):
+        # A reader that left (`| head`) is no failure, unless one was being told; typer exits with 1.
+        if not isinstance(end.__context__, BrokenPipeError) or end.__context__.__context__ is not None:
             raise
 
 

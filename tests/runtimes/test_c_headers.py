@@ -18,6 +18,17 @@ def test_what_to_install_is_said(told: str, remedy: str) -> None:
     assert f" is not on this host. {remedy} (on Debian)" in header_remedy(f"building\n{told}\n   1 | #include")
 
 
-@pytest.mark.parametrize("told", ["", "error: 'x' undeclared", "FileNotFoundError: [Errno 2] No such file or directory: 'x.h'"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "",
+        "error: 'x' undeclared",
+        "FileNotFoundError: [Errno 2] No such file or directory: 'x.h'",
+        *(
+            f"fatal error: {name}: No such file or directory"
+            for name in ("../src/x.h", "src/../x.h", "/x.h", "windows.h", "Windows.h", "string")
+        ),
+    ],
+)
 def test_of_another_failure_nothing_is_said(told: str) -> None:
     assert header_remedy(told) == ""

@@ -1,5 +1,7 @@
 """An answer that is nested too deeply is refused, because it is passed on inside other values."""
 
+from dataclasses import replace
+
 import pytest
 
 from engine.runtimes.failures import CallFailed
@@ -27,3 +29,17 @@ def test_an_answer_of_too_many_values_is_refused_with_their_number() -> None:
         meaning_of(Received(200, b"[" + b"0," * 2_000 + b"0]", is_whole=True), 1_000_000, (), max_values=1_000)
     assert failed.value.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
     assert failed.value.details == {"reason": "too_many_values", "values": 2_002, "limit": 1_000}
+
+
+CHARSETS = ("utf-16", "utf-16-le", "iso-8859-1", "latin1", "windows-1252", "cp1252", "iso8859-1", "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("codec", "charset"), [*((name, name) for name in CHARSETS), *(("utf-8", name) for name in ("latin1", "ascii", "no"))]
+)
+def test_a_secret_is_masked_in_a_text_of_any_charset(codec: str, charset: str) -> None:
+    received, secrets = Received(200, "so: größer-als".encode(codec), is_whole=True, charset=charset), ("größer-als",)
+    assert meaning_of(received, 1_000_000, secrets, gives_text=True) == "so: ***"
+    with pytest.raises(CallFailed) as failed:
+        meaning_of(replace(received, status=500), 1_000_000, secrets)
+    assert failed.value.details == {"status_code": 500, "body": "so: ***"}

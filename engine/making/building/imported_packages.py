@@ -46,9 +46,9 @@ class ImportedPackages:
     async def lock_of(self, folder: Path, files: Sequence[str]) -> tuple[str, tuple[str, ...]]:
         """A `requirements.lock` for what these files import, empty if that is nothing or cannot be locked; and notes.
 
-        Raises ScriptFailure (`UnavailableError`).
+        They run with `folder` on their path. Raises ScriptFailure (`UnavailableError`).
         """
-        return await self._locked(await asyncio.to_thread(lambda: self._imported(folder, Tree.read(folder), files)), files)
+        return await self._locked(await asyncio.to_thread(lambda: self._imported(folder, Tree.read(folder), files, from_top=True)), files)
 
     def _alike(self, entries: Sequence[ToolEntry], folders: Mapping[str, Path]) -> Mapping["_Imported", Sequence[str]]:
         """Tools whose scripts declare no dependencies, by what they import. Blocks."""
@@ -60,9 +60,9 @@ class ImportedPackages:
             found.setdefault(self._imported(folder, tree, [file]), []).append(tool_id)
         return found
 
-    def _imported(self, folder: Path, tree: Tree, files: Sequence[str]) -> "_Imported":
+    def _imported(self, folder: Path, tree: Tree, files: Sequence[str], *, from_top: bool = False) -> "_Imported":
         """Blocks."""
-        names = {name for file in files for name in imported_by(tree, PurePosixPath(file))}
+        names = {name for file in files for name in imported_by(tree, PurePosixPath(file), from_top=from_top)}
         return _Imported(folder, *self._gate.packages_of_imports(names))
 
     async def _locked(self, imported: "_Imported", by: Sequence[str]) -> tuple[str, tuple[str, ...]]:

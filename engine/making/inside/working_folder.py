@@ -304,12 +304,15 @@ def _forget_others(home, brought, ours, digests):
             path, known = os.path.join(place, name), _path(inside, name)
             if name == _NEW or (known not in brought and _is_left(path, ours.get(known), digests)):
                 _clear(path)
+    home = os.path.realpath(home)
     for path in ours.keys() - brought.keys():
         while (path := os.path.dirname(path)) and _is_removed_if_empty(os.path.join(home, path)):
             pass
 
 
 def _is_removed_if_empty(folder):
+    if os.path.realpath(folder) != folder:
+        return False  # it is behind a link of the app
     with contextlib.suppress(OSError):
         os.rmdir(folder)
     return not os.path.lexists(folder)

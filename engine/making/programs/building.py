@@ -14,7 +14,7 @@ from engine.making.programs.tools import commands_file, fitting, program_candida
 from engine.making.python_projects.installs import Installed
 from engine.making.python_projects.packing import pack_project
 from engine.making.python_projects.preparing import Order, Prepared, PythonProjects
-from engine.making.python_sources.modules import folder_above
+from engine.making.python_sources.imports import folder_above
 from engine.making.python_sources.projects import folder_text, project_folder
 from engine.making.recognisers.console_script import recognise_console_scripts
 from engine.making.repositories.packaging import pack_repository
@@ -77,10 +77,10 @@ class ProgramBuilder:
         A file declares the dependencies, or the scripts' imports do.
         """
         tree, folder = await asyncio.to_thread(Tree.read, job.repository), PurePosixPath(plan.project)
-        root = await asyncio.to_thread(folder_above, tree, folder, [f"{name}.py" for name in plan.programs])
+        above = await asyncio.to_thread(folder_above, tree, folder, [f"{name}.py" for name in plan.programs])
         site = job.place.work.with_name("scripts")
+        root, told = await asyncio.to_thread(_pack, job.repository, above, folder, site)
         files = {name: (folder.relative_to(root) / f"{name}.py").as_posix() for name in plan.programs}
-        await asyncio.to_thread(pack_repository, job.repository / root, site)
         home = await asyncio.to_thread(project_folder, tree, PurePosixPath(plan.project, "script.py"))
         repository, project, notes = (job.repository, folder_text(home), ()) if home is not None else (site, "", ())
         if home is None:
@@ -88,7 +88,17 @@ class ProgramBuilder:
             await asyncio.to_thread((site / ("requirements.lock" if lock else "requirements.txt")).write_text, lock)
         prepared = await self._prepared(repository, project, job, needs_package=False)
         installed = Installed(site, job.about.tool_name, "", scripts=files)
-        return replace(prepared, installed=installed, notes=(*notes, *prepared.notes))
+        return replace(prepared, installed=installed, notes=(*told, *notes, *prepared.notes))
+
+
+def _pack(repository: Path, above: PurePosixPath, folder: PurePosixPath, site: Path) -> tuple[PurePosixPath, tuple[str, ...]]:
+    """The folder that was packed: `above`, or `folder` if only that fits; and notes. Raises as `pack_repository`. Blocks."""
+    try:
+        pack_repository(repository / above, site)
+    except ValueError as error:
+        pack_repository(repository / folder, site)
+        return folder, (f"The folder above, from which its scripts import, was not packed: {error}",)
+    return above, ()
 
 
 def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Mapping[str, str]:
@@ -101,9 +111,9 @@ def program_files(commands: Sequence[Command], targets: Mapping[str, str]) -> Ma
 
 
 def _of_other_folders(repository: Path, project: str) -> tuple[LeftOut, ...]:
-    """The folders with scripts besides this one. Blocks."""
+    """The folders with programs besides this one. Blocks."""
     found = [PurePosixPath(one.path).parent for one in recognise_console_scripts(Tree.read(repository))]
-    reason = "It has scripts, too, and the scripts of one folder become tools at once. Name it in `path` of another task."
+    reason = "It has programs, too. Name it in `path` of another task to make tools of them."
     return tuple(LeftOut(folder_text(one) or "the top folder", reason) for one in found if folder_text(one) != project)
 
 

@@ -1,4 +1,4 @@
-"""Finds the packages that a Python file imports, from its syntax and that of the modules beside it."""
+"""Finds the packages and folders that a Python file imports from, by its syntax and that of the modules beside it."""
 
 import ast
 import sys
@@ -18,23 +18,42 @@ _ANY = frozenset({"Exception", "BaseException"})
 _ENDS = frozenset({"exit", "quit", "_exit"})
 
 
-def imported_by(tree: Tree, file: PurePosixPath) -> frozenset[str]:
-    """The first parts of module names, without Python's library and modules beside the file or at the top. Blocks.
+def imported_by(tree: Tree, file: PurePosixPath, *, from_top: bool = False) -> frozenset[str]:
+    """The first parts of module names, without Python's library and modules beside the file. Blocks.
 
-    Leaves out optional imports, and those for type checkers and other systems.
+    Leaves out optional imports, and those for type checkers and other systems. `from_top`: modules at the top are found, too.
     """
-    ours = {**_by_name(tree, PurePosixPath()), **_by_name(tree, file.parent)}
+    top = PurePosixPath()
+    above = {name: files for name, files in _by_name(tree, top).items() if _is_package(tree, top, name)} if from_top else {}
+    ours = {**above, **_by_name(tree, file.parent)}
     found: set[str] = set()
     waiting, seen = [file], {file}
     while waiting and len(seen) <= _MOST_PARSED and len(found) < _MOST_NAMES:
         syntax = parsed(tree.text(waiting.pop()) or "")
-        for name in {name.partition(".")[0] for name in _needed(syntax)} if syntax else ():
+        for name in _first_parts(syntax) if syntax else ():
             beside = ours.get(name, ())
             waiting += [path for path in beside if path not in seen]
             seen.update(beside)
             if not beside and name not in sys.stdlib_module_names:
                 found.add(name)
     return frozenset(sorted(found)[:_MOST_NAMES])
+
+
+def folder_above(tree: Tree, folder: PurePosixPath, files: Sequence[str]) -> PurePosixPath:
+    """The nearest folder above with all modules that these files of `folder` need from above; `folder` itself if there are none. Blocks."""
+    read = filter(None, (parsed(tree.text(folder / file) or "") for file in files))
+    missing = {name for syntax in read for name in _first_parts(syntax)} - sys.stdlib_module_names - _by_name(tree, folder).keys()
+    found = [next((one for one in folder.parents if _is_package(tree, one, name)), folder) for name in missing]
+    return min((folder, *found), key=lambda one: len(one.parts))
+
+
+def _first_parts(syntax: ast.Module) -> frozenset[str]:
+    return frozenset(name.partition(".")[0] for name in _needed(syntax))
+
+
+def _is_package(tree: Tree, root: PurePosixPath, name: str) -> bool:
+    """Not for any folder: its name may be that of another package."""
+    return tree.has(root / f"{name}.py") or tree.has(root / name / "__init__.py")
 
 
 def _by_name(tree: Tree, folder: PurePosixPath) -> Mapping[str, Sequence[PurePosixPath]]:

@@ -1,8 +1,7 @@
 """Finds the folders that the modules of a repository are imported from, by the modules' own imports."""
 
 import ast
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -45,15 +44,6 @@ def module_at(tree: Tree, path: PurePosixPath, syntax: ast.Module) -> Module | N
     return Module(folder_text(root), ".".join(name)) if name and all(part.isidentifier() for part in name) else None
 
 
-def folder_above(tree: Tree, folder: PurePosixPath, files: Sequence[str]) -> PurePosixPath:
-    """The nearest folder above with all modules that these files of `folder` import from above; `folder` itself if there are none."""
-    read = filter(None, (parsed(tree.text(folder / file) or "") for file in files))
-    names = {name.partition(".")[0] for syntax in read for name in imported_names(syntax)} - sys.stdlib_module_names
-    missing = (name for name in names if not _is_in(tree, folder, name))
-    found = [next((one for one in folder.parents if _is_package(tree, one, name)), folder) for name in missing]
-    return min((folder, *found), key=lambda one: len(one.parts))
-
-
 def imported_names(syntax: ast.AST) -> Iterator[str]:
     """The dotted names of absolute imports."""
     for node in ast.walk(syntax):
@@ -64,11 +54,6 @@ def imported_names(syntax: ast.AST) -> Iterator[str]:
                 yield module
             case _:
                 pass
-
-
-def _is_package(tree: Tree, root: PurePosixPath, name: str) -> bool:
-    """Like `_is_in`, but not for any folder: the name may be that of another package."""
-    return tree.has(root / f"{name}.py") or tree.has(root / name / _INIT)
 
 
 def _is_in(tree: Tree, root: PurePosixPath, name: str) -> bool:

@@ -9,6 +9,7 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from engine.runtimes.http.json_answers import read_json
+from engine.runtimes.http.reply import TEXT_CODECS
 
 BodyEncoding = Literal["json", "text", "base64"]
 ReadBody = tuple[bytes, bool]
@@ -17,7 +18,6 @@ ReadBody = tuple[bytes, bool]
 _BASE64_GROUP = 4
 _QUOTES = 2
 _PIECE = 64 * 1024
-_TEXT_CODECS = ("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "cp125", "gb", "big5", "shift_jis", "cp932", "euc_", "koi8")
 
 
 def as_json(response: httpx.Response, body: ReadBody) -> tuple[JsonValue, BodyEncoding]:
@@ -63,7 +63,7 @@ def _size(text: str) -> int:
 def _text(content: bytes, encoding: str, *, is_whole: bool) -> str | None:
     try:
         codec = codecs.lookup(encoding)
-        if not codec.name.startswith(_TEXT_CODECS):  # codecs such as `punycode` take minutes for a megabyte
+        if not codec.name.startswith(TEXT_CODECS):
             return None
         # The last character may be cut in two.
         text = codecs.getincrementaldecoder(codec.name)().decode(content, final=is_whole)

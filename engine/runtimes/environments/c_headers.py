@@ -3,7 +3,9 @@
 import re
 from collections.abc import Mapping
 
-_MISSING = re.compile(r"fatal error: '?([\w./+-]{1,200})'?(?:: No such file or directory| file not found)")
+_NAME = r"(?!(?i:windows\.h))(?:[\w+-][\w.+-]{0,99}/){0,9}[\w+-][\w.+-]{0,99}\.h\w{0,2}"
+"""Not a file of the project itself (`../x.h`), of another system, or of the C++ compiler (`string`)."""
+_MISSING = re.compile(rf"fatal error: '?({_NAME})'?(?:: No such file or directory| file not found)")
 _NAMES: Mapping[str, str] = {
     "default-libmysqlclient-dev": "mysql.h mysql",
     "libasound2-dev": "alsa",

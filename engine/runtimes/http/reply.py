@@ -1,5 +1,6 @@
 """Turns a tool's HTTP answer into a value, or a failure of the call."""
 
+import codecs
 import json
 from collections.abc import Sequence
 from contextlib import suppress
@@ -22,7 +23,9 @@ _OWN_ERRORS = {422: ErrorType.VALIDATION_ERROR, 503: ErrorType.UNAVAILABLE}
 """Errors in our own form that are passed on with their type, by status."""
 _GATEWAY_GAVE_UP = (502, 504)
 """A gateway before the tool answers so, and the tool may have acted. 503 refuses a request before anything is done."""
-_CHARSETS = ("utf-8", "utf-16", "iso-8859-", "windows-125", "gb", "big5", "shift_jis", "euc-")
+TEXT_CODECS = ("utf-8", "utf-16", "utf-32", "ascii", "iso8859", "cp125", "gb", "big5", "shift_jis", "cp932", "euc_", "koi8")
+"""How the names of codecs for texts begin. Others, such as `punycode`, take minutes for a megabyte."""
+_UTF8 = ("utf-8", "ascii")
 _TOLD_VALUES = 10_000
 """The limit of values in an error, which is quoted inside a result."""
 
@@ -83,7 +86,7 @@ def meaning_of(
     `gives_text`: a text is a value, too.
     """
     if not httpx.codes.is_success(received.status):
-        body = _masked(received.body, secrets)
+        body = _masked(received, secrets)
         raise _gave_up(received, body) if through_gateways and received.status in _GATEWAY_GAVE_UP else _failure(received, body)
     if not received.is_whole:
         size = f"more than {max_result_bytes}" if received.announced is None else received.announced
@@ -94,9 +97,9 @@ def meaning_of(
             {"size": received.announced, "limit": max_result_bytes},
         )
     # Very short secrets also occur in unrelated results: they are not masked there.
-    body = _masked(received.body, [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS])
+    body = _masked(received, [secret for secret in secrets if len(secret) >= _MASKED_IN_RESULTS])
     if gives_text and received.charset:
-        return _text_or_json(body, received.charset, max_values)
+        return _text_or_json(body, max_values)
     if not body.strip():
         return None
     try:
@@ -111,13 +114,10 @@ def meaning_of(
         ) from error
 
 
-def _text_or_json(body: bytes, charset: str, max_values: int) -> JsonValue:
+def _text_or_json(body: bytes, max_values: int) -> JsonValue:
     if body[:200].lstrip()[:1] in (b"{", b"["):
         with suppress(ValueError):
             return read_json(body, max_values)
-    # Others, such as `punycode`, take minutes for a megabyte.
-    with suppress(LookupError, ValueError):
-        return body.decode(charset if charset.startswith(_CHARSETS) else "utf-8", "replace")
     return body.decode("utf-8", "replace")
 
 
@@ -155,7 +155,17 @@ def _text(body: bytes) -> str:
     return body[:_TOLD_BYTES].decode(errors="replace") + note
 
 
-def _masked(body: bytes, secrets: Sequence[str]) -> bytes:
+def _masked(received: Received, secrets: Sequence[str]) -> bytes:
+    """The body, masked. A text of another charset is converted to UTF-8 and masked again; not all texts are of the charset they name."""
+    body = _without(received.body, secrets)
+    with suppress(LookupError, ValueError):
+        codec = codecs.lookup(received.charset).name
+        if codec not in _UTF8 and codec.startswith(TEXT_CODECS):
+            return _without(body.decode(codec, "replace").encode(errors="replace"), secrets)
+    return body
+
+
+def _without(body: bytes, secrets: Sequence[str]) -> bytes:
     for secret in secrets:
         for form in {secret, json.dumps(secret)[1:-1]}:
             body = body.replace(form.encode(), _MASK.encode())

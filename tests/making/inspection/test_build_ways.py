@@ -275,6 +275,19 @@ async def test_scripts_find_the_modules_of_a_folder_above_theirs_and_other_folde
     assert [(one.operation, "`path`" in one.reason) for one in built.left_out] == [("other", True)]
 
 
+async def test_scripts_are_packed_alone_if_the_folder_from_which_one_of_them_imports_is_too_large(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    text = "import argparse\nargparse.ArgumentParser(description='Greets.').parse_args()\n"
+    origin = written(tmp_path / "origin", {"config.py": "", "here/greet.py": text, "here/count.py": f"import config\n{text}"})
+    with (origin / "large.bin").open("wb") as large:
+        large.truncate(49 << 20)
+    plan = ProgramBuild(project="here", programs=("count", "greet"), are_files=True)
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(STEP.model_copy(update={"plan": plan}), silent)
+    assert [entry.manifest.description for entry in built.candidate.entries] == ["Greets."]
+    assert "With large.bin there are more than 48 MiB" in built.notes[0]
+
+
 async def test_a_well_known_package_that_is_imported_and_not_declared_is_installed_too(
     tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
 ) -> None:

@@ -3,8 +3,9 @@
 import time
 from pathlib import Path, PurePosixPath
 
-from engine.making.python_sources.imports import imported_by
+from engine.making.python_sources.imports import folder_above, imported_by
 from engine.making.repositories.trees import Tree
+from tests.making.inspection.conftest import written
 
 
 def test_packages_of_others_are_known_by_the_imports_of_a_file_and_of_what_lies_beside_it(tmp_path: Path) -> None:
@@ -43,3 +44,17 @@ def test_many_imports_beside_many_files_are_known_soon_and_no_more_than_so_many(
     found = imported_by(Tree(tmp_path, [PurePosixPath("main.py"), *files], 0, is_whole=True), PurePosixPath("main.py"))
     assert len(found) == 200
     assert time.process_time() - begun < 5
+
+
+def test_a_folder_at_the_top_that_is_no_package_hides_no_package_of_others(tmp_path: Path) -> None:
+    files = {"redis/dump.py": "", "speech/__init__.py": "import numpy\n", "tools/count.py": "import redis\nimport speech\n"}
+    tree, file = Tree.read(written(tmp_path, files)), PurePosixPath("tools/count.py")
+    assert imported_by(tree, file, from_top=True) == {"redis", "numpy"}
+    assert imported_by(tree, file) == {"redis", "speech"}
+
+
+def test_modules_are_needed_from_above_unless_they_are_optional(tmp_path: Path) -> None:
+    files = {"config.py": "", "a/speech.py": "", "a/b/one.py": "try:\n    import config\nexcept ImportError:\n    config = None\n"}
+    tree, folder = Tree.read(written(tmp_path, files | {"a/b/two.py": "import speech, yaml\n"})), PurePosixPath("a/b")
+    assert folder_above(tree, folder, ["one.py"]) == folder
+    assert folder_above(tree, folder, ["one.py", "two.py"]) == PurePosixPath("a")

@@ -115,7 +115,10 @@ def test_a_port_that_is_taken_is_named(file: Path) -> None:
         port = taken.getsockname()[1]
         command = [*COMMAND, "model", "--port", str(port), "--scenario", str(file)]
         ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BOUND_S)
-    assert (ran.returncode, ran.stderr) == (2, f"Port {port} cannot be listened on: Address already in use. Choose another, or 0 for a free one.\n")
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        f"Port {port} cannot be listened on: Address already in use. Choose another, or 0 for a free one.\n",
+    )
 
 
 def test_a_recorder_needs_an_endpoint_and_a_folder(tmp_path: Path) -> None:

@@ -108,7 +108,9 @@ async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path
 
 async def test_a_program_that_says_how_it_is_used_as_a_failure_is_one(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
     text = 'console.error("Usage: shout [words]"); process.exit(1);'
-    built = await built_of(programs, written(tmp_path / "origin", {"package.json": PACKAGE, "cli.js": text}), place)
+    # What is there need not be made.
+    package: JsonValue = {**PACKAGE, "scripts": {"prepare": "exit 1"}}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": text}), place)
     assert helps(built)[0].endswith("Usage: shout [words]")
 
 
@@ -269,10 +271,17 @@ async def test_settings_of_npm_that_a_project_or_its_build_leaves_count_for_noth
     assert helps(built)[0].endswith("shout 1s")
 
 
-async def test_programs_whose_names_or_files_are_none_are_left_out(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
-    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "cli.js", "*/ evil(); /*": "cli.js", "gone": "gone.js"}}
-    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+async def test_programs_become_tools_and_those_whose_names_or_files_are_none_are_left_out(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    bins: JsonValue = {"shout": "cli.js", "*/ evil(); /*": "cli.js", "gone": "gone.js"}
+    package: dict[str, JsonValue] = {**PACKAGE, "type": "module", "bin": bins}
+    text = 'import ms from "ms";\nif (process.argv.includes("--help")) console.log(`shout ${ms(1000)}`);'
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": text}), place)
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
+    assert helps(built)[0].endswith("shout 1s")
+    assert (place.folder / "package/cli.js").is_file()
+    assert "node_modules/ms" in (place.folder / "package-lock.json").read_text()
     assert [one.operation for one in built.left_out] == ["*/ evil(); /*", "gone"]
 
 

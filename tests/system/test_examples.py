@@ -1,4 +1,4 @@
-"""The examples, each in an environment of its own and run as in its README, and the forms of vendors: all with one real service."""
+"""The examples, each in an environment of its own and run as in its README, and the forms of vendors: all with the shared service."""
 
 import json
 import re
@@ -26,15 +26,6 @@ EXTRAS = {"openai_agents": "openai-agents", "pydantic_ai": "pydantic-ai", "langc
 AGENT = ROOT / "docs/examples/agent"
 BOUND_S = 120
 RUNS = 3
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Generator[ServiceProcess]:
-    service = ServiceProcess(tmp_path_factory.mktemp("frameworks"), ROOT / "data")
-    service.start()
-    yield service
-    service.end()
-    service.wait_until_nothing_is_left()
 
 
 @pytest.fixture

@@ -298,7 +298,7 @@ async def test_what_a_project_is_developed_with_and_cannot_be_had_is_left_out(
 
 
 async def test_what_depends_on_an_address_elsewhere_is_left_out_too(tmp_path: Path, runs: NpmRuns) -> None:
-    package = {**PACKAGE, "devDependencies": {"@x/testing": "1.0.0"}}
+    package: JsonValue = {**PACKAGE, "devDependencies": {"@x/testing": "1.0.0"}}
     elsewhere = "https://elsewhere.test/a/tarball/v1"
     packages: JsonValue = {
         "": package,

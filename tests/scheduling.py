@@ -24,6 +24,7 @@ WITH_THE_SHARED_SERVICE = frozenset(
         "bad_tools",
         "callbacks",
         "command_line",
+        "examples",
         "idempotency",
         "large_results",
         "loaded",

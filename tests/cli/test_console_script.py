@@ -1,6 +1,7 @@
 """The installed command, run as a process of its own."""
 
 import json
+import os
 import select
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from tests.cli.test_terminal import INTERRUPTIBLE, SCRIPT
 
 if TYPE_CHECKING:
-    from tests.cli.conftest import Service
+    from tests.cli.conftest import Invoke, Service
 
 BOUND_S = 60.0
 
@@ -39,10 +40,15 @@ def test_a_terminal_without_unicode_gets_escaped_json(service: "Service") -> Non
 
 
 def test_bytes_that_are_not_utf8_are_wrong_usage(service: "Service") -> None:
-    for word in (b"text=\xff", b"\xff=1", b"\xff"):
-        refused = run(service, "run", "echo", word)
-        assert (refused.returncode, refused.stdout, service.calls) == (2, b"", [])
-        assert b"Traceback" not in refused.stderr
+    refused = run(service, "run", "echo", b"text=\xff")
+    assert (refused.returncode, refused.stdout, service.calls) == (2, b"", [])
+    assert b"Traceback" not in refused.stderr
+
+
+@pytest.mark.parametrize("word", [b"text=\xff", b"\xff=1", b"\xff"])
+def test_bytes_that_are_not_utf8_are_wrong_usage_wherever_they_stand(toolagent: "Invoke", service: "Service", word: bytes) -> None:
+    refused = toolagent("run", "echo", os.fsdecode(word))
+    assert (refused.exit_code, refused.stdout, service.calls) == (2, "", [])
 
 
 def test_a_batch_on_stdin_that_is_no_text_is_wrong_usage(service: "Service") -> None:

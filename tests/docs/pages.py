@@ -23,7 +23,7 @@ LINKED = (
     ROOT / "bench/README.md",
     ROOT / "deploy/README.md",
 )
-"""Pages whose links are followed; the blocks of examples are run by tests/examples."""
+"""Pages whose links are followed; the blocks of examples are run by tests/system/test_examples.py."""
 
 _LIST = re.compile(r"<!-- every: ([\w -]+) -->\n((?:\|[^\n]*\n)+)")
 _NAME = re.compile(r"^\[?`([^`]+)`")

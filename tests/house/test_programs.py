@@ -1,12 +1,9 @@
 """Programs that tests start end with the test run."""
 
 import ast
-import signal
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 from tests.system.leftovers import is_alive
 from tests.system.waiting import wait_until
@@ -36,12 +33,11 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_program_ends_with_the_run_that_started_it(root: Path, how: signal.Signals) -> None:
+def test_a_program_ends_with_the_run_that_started_it(root: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", RUN], cwd=root, stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         child = int(run.stdout.readline())
-        run.send_signal(how)
+        run.kill()
     wait_until(lambda: not is_alive(child), "the program has ended", 20)
 
 

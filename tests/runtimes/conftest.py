@@ -65,9 +65,9 @@ def state(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def environments_folder(environments: Path) -> Path:
     """Shared by tests that are not about environments: the empty one is built once."""
-    return tmp_path_factory.mktemp("environments")
+    return environments
 
 
 @pytest.fixture

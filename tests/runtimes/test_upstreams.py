@@ -26,7 +26,13 @@ from toolagent.contracts.sources import McpSource
 TEMPLATES = ["test://template/{id}/data", "test://touch/{name}", "test://long/{size}"]
 
 
-@pytest_asyncio.fixture(params=WAYS, scope="module", loop_scope="module")
+_SHORT = ("stdio 2025-11-25", "http 2026-07-28")
+"""Each transport and each revision; test_mcp_dialogue.py has them all."""
+
+
+@pytest_asyncio.fixture(
+    params=[pytest.param(way, marks=() if way in _SHORT else pytest.mark.long) for way in WAYS], scope="module", loop_scope="module"
+)
 async def supervised(
     empty_database: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncGenerator[tuple[Upstreams, Supervisor]]:

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
 from tests.testing_servers.conversations import At, ask, scenario, user
+from toolagent.testing.servers.command_line import app
 from toolagent.testing.servers.index_packages import packages_schema
 from toolagent.testing.servers.model_server import ModelServer
 from toolagent.testing.servers.scenario import load_scenario, scenario_schema
@@ -41,8 +43,9 @@ def ended(process: subprocess.Popen[str], by: signal.Signals) -> tuple[int, str,
 
 
 def refused(*words: str) -> tuple[int, str]:
-    ran = subprocess.run([*COMMAND, *words], check=False, capture_output=True, text=True, timeout=BOUND_S)
-    return ran.returncode, ran.stderr
+    """Without a process."""
+    ran = CliRunner().invoke(app, words)
+    return ran.exit_code, ran.stderr
 
 
 def names_in(folder: Path) -> list[str]:
@@ -110,8 +113,12 @@ def test_a_file_that_is_wrong_is_a_wrong_usage(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_named(file: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        code, err = refused("model", "--port", str(port), "--scenario", str(file))
-    assert (code, err) == (2, f"Port {port} cannot be listened on: Address already in use. Choose another, or 0 for a free one.\n")
+        command = [*COMMAND, "model", "--port", str(port), "--scenario", str(file)]
+        ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=BOUND_S)
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        f"Port {port} cannot be listened on: Address already in use. Choose another, or 0 for a free one.\n",
+    )
 
 
 def test_a_recorder_needs_an_endpoint_and_a_folder(tmp_path: Path) -> None:
@@ -121,5 +128,5 @@ def test_a_recorder_needs_an_endpoint_and_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("of", "schema"), [("scenario", scenario_schema()), ("packages", packages_schema())])
 def test_the_schemas_are_printed(of: str, schema: object) -> None:
-    printed = subprocess.run([*COMMAND, "schema", of], check=True, capture_output=True, text=True, timeout=BOUND_S).stdout
-    assert json.loads(printed) == schema
+    printed = CliRunner().invoke(app, ("schema", of))
+    assert (printed.exit_code, json.loads(printed.stdout)) == (0, schema)

@@ -1,8 +1,9 @@
 """The real parts that run tools, and a good tool with ways to break it."""
 
+import json
 import os
 import shutil
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from engine.making.gate.derivation import Derivation
+from engine.making.gate.derivation import Cases, Derivation
 from engine.making.gate.judging import Judgement, judge
 from engine.making.gate.subject import GateLimits, Subject
 from engine.making.gate.trial import TrialLimits, on_trial
@@ -68,6 +69,25 @@ def notes() -> Notes:
     return Notes()
 
 
+_MADE: dict[str, Cases] = {}
+
+
+class DerivedOnce(Derivation):
+    """Keeps what it derives for the other tests, because a derivation takes a quarter of a second of processor time."""
+
+    def begin(self, manifests: Iterable[ToolManifest]) -> None:
+        super().begin([manifest for manifest in manifests if self._key(manifest) not in _MADE])
+
+    async def of(self, manifest: ToolManifest) -> Cases:
+        key = self._key(manifest)
+        if key not in _MADE:
+            _MADE[key] = await super().of(manifest)
+        return _MADE[key]
+
+    def _key(self, manifest: ToolManifest) -> str:
+        return json.dumps([manifest.tool_id, manifest.version, manifest.input_schema, self.count])
+
+
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The folders of environments and of derived cases, shared by all tests."""
@@ -107,7 +127,7 @@ class Court:
     ) -> AsyncGenerator[Subject]:
         limits = limits or GateLimits()
         async with on_trial(entries, self.parts, task_id="create_00000000", limits=TrialLimits(start_s=30, call_s=10)) as trial:
-            cases = Derivation(self.derived, limits.cases)
+            cases = DerivedOnce(self.derived, limits.cases)
             yield Subject(entries, trial, cases, given, withheld, written_by_us=True, limits=limits)
 
     async def judge(self, *entries: ToolEntry, given: tuple[Example, ...] = GIVEN, withheld: tuple[Example, ...] = WITHHELD) -> Judgement:

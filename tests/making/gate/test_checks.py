@@ -9,11 +9,10 @@ import pytest
 
 from engine.making.gate.bad_params import bad_params
 from engine.making.gate.checks import bad_input, comes_back, derived_cases, given_examples, health, stays_within, withheld_examples
-from engine.making.gate.derivation import Derivation
 from engine.making.gate.replies import failed
 from engine.making.gate.subject import Account, Came, GateLimits, Params, Reply, Subject
 from engine.runtimes.failures import CallFailed
-from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD
+from tests.making.gate.conftest import GIVEN, INPUT, OUTPUT, WITHHELD, DerivedOnce
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
@@ -101,7 +100,7 @@ def subject(folders: tuple[Path, Path]) -> Callable[..., Subject]:
         withheld: tuple[Example, ...] = (),
         written_by_us: bool = False,
     ) -> Subject:
-        return Subject(entries or (entry(),), candidate, Derivation(folders[1]), given, withheld, written_by_us=written_by_us)
+        return Subject(entries or (entry(),), candidate, DerivedOnce(folders[1]), given, withheld, written_by_us=written_by_us)
 
     return make
 

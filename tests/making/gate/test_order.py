@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from engine.making.gate import CHECKS, with_checks
-from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Account, Came, Params, Reply, Subject
 from engine.making.mending.poison import Poison
 from engine.making.mending.replay import NAME, Recorded, Replay
-from tests.making.gate.conftest import GIVEN, WITHHELD, entry_of
+from tests.making.gate.conftest import GIVEN, WITHHELD, DerivedOnce, entry_of
 from toolagent.contracts.sandbox import SandboxAccount, SandboxGrant, SandboxLevel
 
 RECORDED: Params = {"numbers": [5], "operation": "sum"}
@@ -63,7 +62,7 @@ class Gossip:
 async def test_a_replay_of_recorded_calls_is_told_before_anything_is_withheld(folders: tuple[Path, Path]) -> None:
     entry, trial = entry_of(), Gossip()
     replay = Replay(entry.manifest, (Recorded(RECORDED, ({"result": 5, "count": 1},)),))
-    subject = Subject((entry,), trial, Derivation(folders[1]), given=GIVEN, withheld=WITHHELD)
+    subject = Subject((entry,), trial, DerivedOnce(folders[1]), given=GIVEN, withheld=WITHHELD)
     judgement = await judge(subject, checks=with_checks(first=Poison(entry.manifest), before_withheld=replay))
     assert len(judgement.checks) == len(CHECKS) + 2
     assert "heard" in next(check.details for check in judgement.checks if check.check == NAME)

@@ -11,7 +11,6 @@ import psutil
 import pytest
 
 from engine.making.gate.checks import starts, stays_within
-from engine.making.gate.derivation import Derivation
 from engine.making.gate.judging import judge
 from engine.making.gate.subject import Came, Subject
 from engine.making.gate.trial import TrialLimits, apart, on_trial, sweep_trials
@@ -24,7 +23,7 @@ from engine.runtimes.environments.execution import Executor
 from engine.runtimes.projects import Projects
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.scripts.service import ScriptService
-from tests.making.gate.conftest import GIVEN, INPUT, Court, entry_of, failed_checks, leftovers
+from tests.making.gate.conftest import GIVEN, INPUT, Court, DerivedOnce, entry_of, failed_checks, leftovers
 from tests.runtimes.conftest import Routes, eventually, silent
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
@@ -265,11 +264,11 @@ async def test_that_the_store_is_away_is_raised_as_long_as_there_is_patience(cou
     kept = kept.model_copy(update={"sources": (LocalSource(host_dir="x", content=f"file_{32 * 'a'}", endpoint_path="/run"),)})
     async with on_trial((kept,), parts, task_id="create_00000000", is_patient=True) as trial:
         with pytest.raises(Outage):
-            await starts.check(Subject((kept,), trial, Derivation(court.derived)))
+            await starts.check(Subject((kept,), trial, DerivedOnce(court.derived)))
         with pytest.raises(Outage):
             await trial.call("reckoner", SUM)
     async with on_trial((kept,), parts, task_id="create_00000000") as trial:
-        assert not (await starts.check(Subject((kept,), trial, Derivation(court.derived)))).passed
+        assert not (await starts.check(Subject((kept,), trial, DerivedOnce(court.derived)))).passed
 
 
 async def test_a_server_of_others_gets_so_many_requests_and_no_more(court: Court) -> None:

@@ -33,8 +33,8 @@ def state(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def environments_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("environments")
+def environments_folder(environments: Path) -> Path:
+    return environments
 
 
 @pytest.fixture

@@ -104,8 +104,8 @@ from pathlib import Path
 
 def build_wheel(directory, settings=None, metadata=None):
     files = {{
-        "notes.py": "from collections import {name}\\n\\ndef main():\\n    import argparse\\n    argparse.ArgumentParser().parse_args()\\n",
-        "notes-1.0.dist-info/METADATA": "Metadata-Version: 2.1\\nName: notes\\nVersion: 1.0\\n",
+        "notes.py": "from {package} import {name}\\n\\ndef main():\\n    import argparse\\n    argparse.ArgumentParser().parse_args()\\n",
+        "notes-1.0.dist-info/METADATA": "Metadata-Version: 2.1\\nName: notes\\nVersion: 1.0\\n{requires}",
         "notes-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n",
         "notes-1.0.dist-info/entry_points.txt": "[console_scripts]\\nnotes = notes:main\\n",
         "notes-1.0.dist-info/RECORD": "",
@@ -117,13 +117,14 @@ def build_wheel(directory, settings=None, metadata=None):
 """
 
 
-def project(folder: Path, name: str) -> Path:
-    """A program that takes `name` from Python's own `collections`."""
+def project(folder: Path, name: str, package: str = "") -> Path:
+    """A program that takes `name` from this package, which it depends on, or from Python's own `collections`."""
     folder.mkdir()
-    (folder / "pyproject.toml").write_text(
-        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n[project]\nname = "notes"\nversion = "1.0"\n'
-    )
-    (folder / "backend.py").write_text(BACKEND.format(name=name))
+    depends = f"dependencies = [{package!r}]\n" if package else ""
+    system = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    (folder / "pyproject.toml").write_text(f'{system}[project]\nname = "notes"\nversion = "1.0"\n{depends}')
+    requires = f"Requires-Dist: {package}\\n" if package else ""
+    (folder / "backend.py").write_text(BACKEND.format(name=name, package=package or "collections", requires=requires))
     return folder
 
 
@@ -170,6 +171,18 @@ server.run()
 """
 
 
+async def test_a_program_that_is_older_than_the_newest_release_of_what_it_depends_on_gets_one_of_before(
+    tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
+) -> None:
+    """It takes from click what click 8 has no more."""
+    origin = project(tmp_path / "origin", "get_terminal_size", "click")
+    built = await WayBuilder(*ways, state / "create_12345678", origin).build(STEP, silent)
+    assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
+    assert "so click<8 was taken" in built.notes[0]
+    assert "\nclick==7." in "\n" + (built.folders["notes"] / "requirements.lock").read_text()
+
+
+@pytest.mark.long
 async def test_a_server_that_is_older_than_the_newest_release_of_what_it_depends_on_gets_one_of_before(
     tmp_path: Path, ways: tuple[WaysParts, RuntimeParts], state: Path
 ) -> None:

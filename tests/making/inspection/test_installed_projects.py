@@ -12,13 +12,11 @@ from engine.making.building.builds import Job, Place
 from engine.making.building.imported_packages import ImportedPackages
 from engine.making.failures import BuildFailed
 from engine.making.mcp_servers.building import McpBuilder
-from engine.making.node_projects.building import NodeProgramBuilder
 from engine.making.node_projects.preparing import NodeProjects
 from engine.making.openapi.tools import Described
 from engine.making.programs.building import ProgramBuilder
 from engine.making.python_projects.preparing import PythonProjects
 from engine.runtimes.environments.execution import Executor
-from engine.runtimes.local.boxed_runs import Sandboxing
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.runtime import ToolRequest
 from tests.making.inspection.conftest import written
@@ -209,30 +207,6 @@ async def test_a_server_that_listens_for_http_speaks_on_stdin_and_stdout_here(
     built = await McpBuilder(projects, node, servers, {}).build(McpBuild(module="server.py"), Job(repository, ABOUT, place, silent))
     assert "'file'" in (place.folder / "main.py").read_text()
     assert [entry.manifest.name for entry in built.candidate.entries] == ["add"]
-
-
-PACKAGE: dict[str, JsonValue] = {
-    "name": "shout", "version": "1.0.0", "type": "module", "bin": {"shout": "cli.js"}, "dependencies": {"ms": "2.1.3"},
-    "scripts": {"prepare": "exit 1"},
-}  # fmt: skip
-NODE_CLI = """#!/usr/bin/env node
-import ms from "ms";
-if (process.argv.includes("--help")) console.log("shout [words]");
-else console.log(ms(1000), process.argv.slice(2).join(" ").toUpperCase());
-"""
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not on this machine.")
-async def test_a_program_of_npm_becomes_a_tool_that_takes_arguments(
-    tmp_path: Path, node: NodeProjects, executor: Executor, sandbox: Sandboxing, place: Place
-) -> None:
-    repository = written(tmp_path / "origin", {"package.json": json.dumps(PACKAGE), "cli.js": NODE_CLI})
-    plan = ProgramBuild(language="nodejs", programs=("shout",))
-    built = await NodeProgramBuilder(node, executor, sandbox.environments.programs).build(plan, Job(repository, ABOUT, place, silent))
-    (entry,) = built.candidate.entries
-    assert entry.manifest.description.endswith("shout [words]")
-    assert (place.folder / "package/cli.js").is_file()
-    assert "node_modules/ms" in (place.folder / "package-lock.json").read_text()
 
 
 WRITING = """\

@@ -84,7 +84,7 @@ app = Starlette(routes=[Route("/sse", endpoint=connected), Mount("/messages/", a
 async def test_a_server_that_speaks_http_alone_is_spoken_to_by_http(
     tmp_path: Path, projects: PythonProjects, node: NodeProjects, servers: McpRuntime, place: Place, text: str, kind: str
 ) -> None:
-    repository = written(tmp_path / "origin", {"server.py": text, "requirements.txt": "mcp<2\nuvicorn\n"})
+    repository = written(tmp_path / "origin", {"server.py": text, "requirements.txt": "mcp<2\n"})
     plan = McpBuild(module="server.py", over=("http",))
     built = await McpBuilder(projects, node, servers, {}).build(plan, Job(repository, ABOUT, place, silent))
     assert kind in (place.folder / "main.py").read_text()

@@ -1,12 +1,15 @@
 """Node.js apps become local tools: started in the sandbox, inspected, and called."""
 
+import json
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from pydantic import JsonValue
 
+from engine.making import node_projects
 from engine.making.building.builds import Built, Job, Place
 from engine.making.failures import BuildFailed
 from engine.making.inspection import inspect
@@ -96,6 +99,44 @@ async def test_a_document_in_the_repository_goes_before_what_routes_say(apps: No
     assert await called(local, built, {"it_double": {"number": 21}, "it_feed": {}}) == [{"doubled": 42}, "<rss/>"]
 
 
+DOCUMENTS = Path(node_projects.__file__).parent / "inside/documents.mjs"
+SHOWN = """
+import http from "node:http";
+import { createRequire } from "node:module";
+const { documentOf, watchDocuments } = await import(process.argv[1]);
+const required = createRequire(process.argv[2]);
+watchDocuments(required);
+const paths = { "/count": { get: { operationId: "countWords" } } };
+const info = { openapi: "3.0.0", servers: [{ url: "http://localhost:3000/api" }], paths };
+required("swagger-ui-express")?.setup?.(info);
+required("swagger-jsdoc")?.(info);
+const route = { path: "/api/count", methods: { get: true }, stack: [] };
+const app = Object.assign((_, response) => response.end(), { _router: { stack: [{ route }] } });
+const server = http.createServer(app);
+await new Promise((done) => server.listen(0, "127.0.0.1", done));
+process.stdout.write(JSON.stringify(await documentOf(server)), () => process.exit());
+"""
+
+
+@pytest.mark.parametrize(
+    "packages",
+    [
+        {"swagger-ui-express": "exports.setup = () => undefined;", "swagger-jsdoc": ""},
+        {"swagger-ui-express": "", "swagger-jsdoc": "module.exports = (made) => made;"},
+    ],
+    ids=["what is shown", "what comments say"],
+)
+def test_a_document_that_an_app_makes_is_read_at_the_place_of_its_routes(tmp_path: Path, packages: Mapping[str, str]) -> None:
+    """Stand-ins for the two packages; the real ones are in the long test below."""
+    for name, text in packages.items():
+        (tmp_path / "node_modules" / name).mkdir(parents=True)
+        (tmp_path / "node_modules" / name / "index.js").write_text(text or "module.exports = undefined;")
+    command = ["node", "--input-type=module", "--eval", SHOWN, DOCUMENTS.as_uri(), str(tmp_path / "app.js")]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(ran.stdout) == {"openapi": "3.0.0", "paths": {"/api/count": {"get": {"operationId": "countWords"}}}}
+
+
+@pytest.mark.long
 async def test_a_document_that_is_only_shown_as_a_page_is_read_at_the_place_of_its_routes(
     apps: NodeAppBuilder, local: LocalRuntime, place: Place
 ) -> None:
@@ -105,7 +146,6 @@ async def test_a_document_that_is_only_shown_as_a_page_is_read_at_the_place_of_i
     assert await called(local, built, {"it": {"text": "one two three"}}) == [3]
 
 
-PACKAGE = '{"name": "a", "scripts": {"start": "node index.js"}, "dependencies": {"express": "^4.19.0"}}'
 NEEDS = """
 const socket = require("node:net").connect(27017, "127.0.0.1");
 socket.on("error", (error) => { console.error("gave up"); process.exit(1); });
@@ -114,8 +154,10 @@ socket.on("connect", () => require("express")().listen(3000));
 
 
 async def test_an_app_that_needs_a_database_says_which(tmp_path: Path, apps: NodeAppBuilder, place: Place) -> None:
+    # What it depends on is installed once for it and for the shop.
+    package = json.loads((REPOSITORIES / "express_shop/package.json").read_text())
     (tmp_path / "origin").mkdir()
-    (tmp_path / "origin/package.json").write_text(PACKAGE)
+    (tmp_path / "origin/package.json").write_text(json.dumps({**package, "scripts": {"start": "node index.js"}}))
     (tmp_path / "origin/index.js").write_text(NEEDS)
     with pytest.raises(BuildFailed, match=r"cannot reach MongoDB at 127\.0\.0\.1:27017"):
         await built_of(apps, tmp_path / "origin", place)

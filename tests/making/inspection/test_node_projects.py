@@ -19,7 +19,6 @@ from engine.making.openapi.tools import Described
 from engine.runtimes.environments.execution import Executor
 from engine.runtimes.environments.programs import Program
 from engine.runtimes.local.boxed_runs import Sandboxing
-from engine.runtimes.process.processes import Launcher
 from tests.parts import installer_of, machine_indexes
 from tests.runtimes.conftest import silent
 from toolagent_service.contracts.plans import ProgramBuild
@@ -42,10 +41,14 @@ def written(folder: Path, files: dict[str, JsonValue]) -> Path:
 
 
 @pytest.fixture
-def programs(launcher: Launcher, sandbox: Sandboxing) -> NodeProgramBuilder:
-    known, executor = sandbox.environments.programs, Executor(launcher, sandbox.sandbox)
-    installer = installer_of(machine_indexes(known), sandbox.egress)
-    return NodeProgramBuilder(NodeProjects(NpmRuns(executor, known, installer), sandbox.environments), executor, known)
+def runs(executor: Executor, sandbox: Sandboxing) -> NpmRuns:
+    known = sandbox.environments.programs
+    return NpmRuns(executor, known, installer_of(machine_indexes(known), sandbox.egress))
+
+
+@pytest.fixture
+def programs(runs: NpmRuns, executor: Executor, sandbox: Sandboxing) -> NodeProgramBuilder:
+    return NodeProgramBuilder(NodeProjects(runs, sandbox.environments), executor, sandbox.environments.programs)
 
 
 async def built_of(programs: NodeProgramBuilder, repository: Path, place: Place, project: str = "") -> Built:
@@ -105,7 +108,9 @@ async def test_a_package_of_a_workspace_brings_what_it_depends_on_there(tmp_path
 
 async def test_a_program_that_says_how_it_is_used_as_a_failure_is_one(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
     text = 'console.error("Usage: shout [words]"); process.exit(1);'
-    built = await built_of(programs, written(tmp_path / "origin", {"package.json": PACKAGE, "cli.js": text}), place)
+    # What is there need not be made.
+    package: JsonValue = {**PACKAGE, "scripts": {"prepare": "exit 1"}}
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": text}), place)
     assert helps(built)[0].endswith("Usage: shout [words]")
 
 
@@ -172,10 +177,17 @@ async def test_versions_of_a_lock_of_yarn_that_are_not_to_be_had_are_chosen_anew
 @pytest.mark.parametrize(
     "build",
     [
-        "pnpm run made -- cli.js && pnpm copy && pnpm install",
-        "yarn && yarn --silent made cli.js && yarn run copy",
-        "pnpm --dir more copied",
-        "pnpm exec cp cli.js dist.js && mkdir dist && yarn exec cp dist.js dist/cli.js",
+        "pnpm run made -- cli.js && yarn run copy",
+        # What is understood of both is shown in tests/making/node_projects/test_as_npm.py.
+        *(
+            pytest.param(build, marks=pytest.mark.long)
+            for build in (
+                "pnpm run made -- cli.js && pnpm copy && pnpm install",
+                "yarn && yarn --silent made cli.js && yarn run copy",
+                "pnpm --dir more copied",
+                "pnpm exec cp cli.js dist.js && mkdir dist && yarn exec cp dist.js dist/cli.js",
+            )
+        ),
     ],
 )
 async def test_scripts_that_are_run_by_pnpm_or_yarn_are_run_by_npm(
@@ -259,10 +271,17 @@ async def test_settings_of_npm_that_a_project_or_its_build_leaves_count_for_noth
     assert helps(built)[0].endswith("shout 1s")
 
 
-async def test_programs_whose_names_or_files_are_none_are_left_out(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
-    package: dict[str, JsonValue] = {**PACKAGE, "bin": {"shout": "cli.js", "*/ evil(); /*": "cli.js", "gone": "gone.js"}}
-    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": CLI}), place)
+async def test_programs_become_tools_and_those_whose_names_or_files_are_none_are_left_out(
+    tmp_path: Path, programs: NodeProgramBuilder, place: Place
+) -> None:
+    bins: JsonValue = {"shout": "cli.js", "*/ evil(); /*": "cli.js", "gone": "gone.js"}
+    package: dict[str, JsonValue] = {**PACKAGE, "type": "module", "bin": bins}
+    text = 'import ms from "ms";\nif (process.argv.includes("--help")) console.log(`shout ${ms(1000)}`);'
+    built = await built_of(programs, written(tmp_path / "origin", {"package.json": package, "cli.js": text}), place)
     assert [entry.manifest.tool_id for entry in built.candidate.entries] == ["notes"]
+    assert helps(built)[0].endswith("shout 1s")
+    assert (place.folder / "package/cli.js").is_file()
+    assert "node_modules/ms" in (place.folder / "package-lock.json").read_text()
     assert [one.operation for one in built.left_out] == ["*/ evil(); /*", "gone"]
 
 
@@ -278,20 +297,20 @@ async def test_what_a_project_is_developed_with_and_cannot_be_had_is_left_out(
     assert "left-pad, which it is developed with" in built.notes[0]
 
 
-async def test_what_depends_on_an_address_elsewhere_is_left_out_too(tmp_path: Path, programs: NodeProgramBuilder, place: Place) -> None:
-    package: dict[str, JsonValue] = {
-        **PACKAGE, "bin": {"shout": "dist/cli.js"}, "scripts": {"build": "mkdir dist && cp cli.js dist"},
-        "devDependencies": {"@x/testing": "1.0.0"},
-    }  # fmt: skip
+async def test_what_depends_on_an_address_elsewhere_is_left_out_too(tmp_path: Path, runs: NpmRuns) -> None:
+    package: JsonValue = {**PACKAGE, "devDependencies": {"@x/testing": "1.0.0"}}
     elsewhere = "https://elsewhere.test/a/tarball/v1"
     packages: JsonValue = {
-        "": {key: package[key] for key in ("name", "version", "bin", "dependencies", "devDependencies")},
+        "": package,
         "node_modules/@x/testing": {"version": "1.0.0", "dev": True, "dependencies": {"a": elsewhere}},
         "node_modules/a": {"version": "1.0.0", "resolved": elsewhere, "dev": True},
         "node_modules/ms": {"version": "2.1.3"},
     }
     lock: JsonValue = {"name": "shout", "version": "1.0.0", "lockfileVersion": 3, "packages": packages}
-    files: dict[str, JsonValue] = {"package.json": package, "package-lock.json": lock, "cli.js": CLI}
-    built = await built_of(programs, written(tmp_path / "origin", files), place)
-    assert helps(built)[0].endswith("shout 1s")
-    assert "@x/testing, which it is developed with" in built.notes[0]
+    work = tmp_path / "state/work"
+    folder = written(work / "source", {"package.json": package, "package-lock.json": lock})
+    for place in (work, folder, *folder.iterdir()):
+        place.chmod(0o777)
+    installed = await runs.install(work, folder, "It cannot be installed", is_exact=True)
+    assert "@x/testing, which it is developed with" in installed.workarounds[0]
+    assert (folder / "node_modules/ms/package.json").is_file()

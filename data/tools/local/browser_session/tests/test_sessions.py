@@ -45,29 +45,23 @@ def test_actions_on_a_page_and_what_is_told_of_those_that_could_not_be_opened(wi
     with_desk(use)
 
 
-def test_launches_of_one_call_are_one_and_others_are_counted(with_desk) -> None:
-    async def use(desk: Desk) -> None:
-        launches = (desk.do("launch", "call-a", allowed_hosts=["*"]) for _ in range(2))
-        first, second = await asyncio.gather(*launches)
-        assert first == second == await desk.do("launch", "call-a", allowed_hosts=["*"])
-        assert await desk.reason("launch", call_id="call-b", allowed_hosts=["*"]) == "too_many_sessions"
-        stops = await asyncio.gather(*(desk.do("stop", session_id=first["session_id"]) for _ in range(2)))
-        assert [stop["status"] for stop in stops] == ["stopped", "stopped"]
-        assert await desk.reason("launch", call_id="call-a", allowed_hosts=["*"]) == "session_stopped"
-
-    with_desk(use, most=1)
-
-
-def test_a_caller_that_leaves_while_it_is_launched_finds_it_by_its_call(with_desk) -> None:
+def test_launches_of_one_call_are_one_also_after_its_caller_has_left_and_others_are_counted(with_desk) -> None:
     async def use(desk: Desk) -> None:
         launching = asyncio.create_task(desk.do("launch", "call-a", allowed_hosts=["*"]))
         await asyncio.sleep(0.05)
         launching.cancel()
         (listed,) = (await desk.do("sessions"))["sessions"]
         assert listed["call_id"] == "call-a"
-        assert (await desk.do("launch", "call-a", allowed_hosts=["*"]))["session_id"] == listed["session_id"]
+        launches = (desk.do("launch", "call-a", allowed_hosts=["*"]) for _ in range(2))
+        first, second = await asyncio.gather(*launches)
+        assert first == second == await desk.do("launch", "call-a", allowed_hosts=["*"])
+        assert first["session_id"] == listed["session_id"]
+        assert await desk.reason("launch", call_id="call-b", allowed_hosts=["*"]) == "too_many_sessions"
+        stops = await asyncio.gather(*(desk.do("stop", session_id=first["session_id"]) for _ in range(2)))
+        assert [stop["status"] for stop in stops] == ["stopped", "stopped"]
+        assert await desk.reason("launch", call_id="call-a", allowed_hosts=["*"]) == "session_stopped"
 
-    with_desk(use)
+    with_desk(use, most=1)
 
 
 def test_a_session_that_is_stopped_while_it_is_launched_leaves_nothing(with_desk) -> None:
@@ -83,21 +77,7 @@ def test_a_session_that_is_stopped_while_it_is_launched_leaves_nothing(with_desk
     with_desk(use)
 
 
-def test_a_session_that_nobody_uses_ends(with_desk) -> None:
-    async def use(desk: Desk) -> None:
-        one = (await desk.do("launch", allowed_hosts=["*"]))["session_id"]
-        session = desk.sessions.get(one)
-        session.params.idle_timeout_s = 0.1
-        async with asyncio.timeout(10):
-            while one in desk.sessions.living:
-                await asyncio.sleep(0.05)
-        assert not session.profile.exists()
-        assert await desk.reason("extract_text", session_id=one) == "session_stopped"
-
-    with_desk(use, look_s=0.05)
-
-
-def test_the_driver_is_started_anew_when_it_has_died(with_desk) -> None:
+def test_a_session_that_nobody_uses_ends_and_the_driver_is_started_anew_when_it_has_died(with_desk) -> None:
     async def use(desk: Desk) -> None:
         one = (await desk.do("launch", "call-a", allowed_hosts=["*"]))["session_id"]
         session = desk.sessions.get(one)
@@ -107,10 +87,18 @@ def test_the_driver_is_started_anew_when_it_has_died(with_desk) -> None:
                 await asyncio.sleep(0.05)
         assert await desk.reason("extract_text", session_id=one) == "session_died"
         assert await desk.reason("launch", call_id="call-b", allowed_hosts=["*"]) == "not_launched"
-        assert (await desk.do("launch", "call-b", allowed_hosts=["*"]))["session_id"] != one
+        other = (await desk.do("launch", "call-b", allowed_hosts=["*"]))["session_id"]
+        assert other != one
         assert (await desk.do("stop", session_id=one))["status"] == "stopped"
+        session = desk.sessions.get(other)
+        session.params.idle_timeout_s = 0.1
+        async with asyncio.timeout(10):
+            while other in desk.sessions.living:
+                await asyncio.sleep(0.05)
+        assert not session.profile.exists()
+        assert await desk.reason("extract_text", session_id=other) == "session_stopped"
 
-    with_desk(use)
+    with_desk(use, look_s=0.05)
 
 
 def driver() -> int:

@@ -72,6 +72,12 @@ class Formula(BaseModel):
 
 _JSON: JsonSchema = {"anyOf": [{"type": "object", "additionalProperties": AGAIN}, {"type": "array", "items": AGAIN}, {"type": "string"}]}
 _DYNAMIC: JsonSchema = {"$dynamicRef": "#node"}
+_OTHERS: list[JsonValue] = [{"properties": {"in": {"minLength": number}}} for number in range(30)]
+
+
+def _inner(**others: JsonValue) -> JsonSchema:
+    return {"properties": {"in": AGAIN, **others}}
+
 
 USUAL: Mapping[str, JsonSchema] = {
     "any JSON": of(_JSON),
@@ -116,4 +122,10 @@ REFUSED: Mapping[str, tuple[JsonSchema, str]] = {
         "$.anyOf[0].items",
     ),
     "a chain of choices": (chained(30), "$"),
+    "many branches": (of({"anyOf": [_inner() for _ in range(200)]}), "$.$defs.n.anyOf[0].properties.in"),
+    "two branches among others": (of({"anyOf": [_inner(), _inner()], "allOf": _OTHERS}), "$.$defs.n.anyOf[0].properties.in"),
+    "one branch and a base among others": (
+        of({"oneOf": [_inner(kind={"const": number}) for number in range(20)], "allOf": [_inner(), *_OTHERS]}),
+        "$.$defs.n.allOf[0].properties.in",
+    ),
 }

@@ -10,7 +10,7 @@ from toolagent.contracts.sources import BodyEncoding, HttpMethod
 
 _FORM, _MULTIPART = "application/x-www-form-urlencoded", "multipart/form-data"
 _NAMED = 5
-_DEEPEST = 3
+_MOST_BRANCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,15 @@ def no_body_in(document: OpenApiDocument, described: Part, body: OperationBody) 
 
 def json_schema(content: Part) -> JsonValue:
     """The schema of the JSON among the media types; None if there is no JSON."""
-    media = next((media for kind, media in content.items() if _is_json(kind, media)), None)
-    return None if media is None else part(media).get("schema", {})
+    kind = _json_kind(content)
+    schema = part(content.get(kind)).get("schema")
+    return {} if schema is None and kind in content else schema
+
+
+def _json_kind(content: Part) -> str:
+    """`application/json` before other JSON; empty if there is none."""
+    kinds = [kind for kind, media in content.items() if _is_json(kind, media)]
+    return min(kinds, key=lambda kind: plain_type(kind) != "application/json", default="")
 
 
 def _is_json(kind: str, media: JsonValue) -> bool:
@@ -76,9 +83,9 @@ def _is_json(kind: str, media: JsonValue) -> bool:
 
 
 def _own_json_type(content: Part) -> str:
-    """The type of the JSON, such as `application/json-patch+json`; empty if it is the usual one."""
-    name = next(plain_type(kind) for kind, media in content.items() if _is_json(kind, media))
-    return name if name.endswith("+json") else ""
+    """The type of the JSON, such as `application/json-patch+json`; empty if it is the usual one, or none that a source can name."""
+    name = plain_type(_json_kind(content))
+    return name if name.endswith("+json") and _is_type(name) else ""
 
 
 def _form(document: OpenApiDocument, content: Part, required: bool) -> OperationBody | None:
@@ -100,17 +107,21 @@ def _has_file(document: OpenApiDocument, schema: JsonValue) -> bool:
     return any(is_file(document, one) for one in part(document.resolved(schema).get("properties")).values())
 
 
-def branches_of(schema: Part) -> list[JsonValue]:
-    return items(schema.get("anyOf")) or items(schema.get("oneOf"))
+def branches_of(document: OpenApiDocument, schema: Part) -> list[Part]:
+    """Empty also if there are too many for a file: every field that refers to them would repeat them all."""
+    branches = items(schema.get("anyOf")) or items(schema.get("oneOf"))
+    return [document.resolved(one) for one in branches] if len(branches) <= _MOST_BRANCHES else []
 
 
-def is_file(document: OpenApiDocument, schema: JsonValue, depth: int = 0) -> bool:
+def is_file(document: OpenApiDocument, schema: JsonValue) -> bool:
     """Whether a value is the content of a file, or a list of such contents, or null in their place."""
     whole = document.resolved(schema)
-    if branches := [one for one in branches_of(whole) if part(one).get("type") != "null"]:
-        return depth < _DEEPEST and all(is_file(document, one, depth + 1) for one in branches)
-    if whole.get("type") == "array":
-        whole = document.resolved(whole.get("items"))
+    branches = [one for one in branches_of(document, whole) if one.get("type") != "null"]
+    return all(_is_content(document, one) for one in branches or [whole])
+
+
+def _is_content(document: OpenApiDocument, schema: Part) -> bool:
+    whole = document.resolved(schema.get("items")) if schema.get("type") == "array" else schema
     is_raw = isinstance(whole.get("contentMediaType"), str) and "contentEncoding" not in whole
     return whole.get("type") in ("string", None) and (whole.get("format") == "binary" or is_raw)
 
@@ -119,7 +130,7 @@ def _is_type(kind: str) -> bool:
     """Whether this is a complete media type, which a file can be sent as."""
     name = plain_type(kind)
     place, slash, rest = name.partition("/")
-    return bool(slash and place and rest) and "*" not in name and all(one.isalnum() or one in "./+-_" for one in name)
+    return bool(slash and place and rest) and name.isascii() and "*" not in name and all(one.isalnum() or one in "./+-_" for one in name)
 
 
 def plain_type(kind: str) -> str:

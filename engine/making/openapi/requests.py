@@ -106,9 +106,13 @@ def _style(encoding: Part) -> ParameterStyle | None:
 
 def _named_file(document: OpenApiDocument, schema: JsonValue) -> JsonValue:
     whole = document.resolved(schema)
-    if branches := branches_of(whole):
+    if branches := branches_of(document, whole):
         kept = {key: whole[key] for key in ("description", "title") if key in whole}
-        return {**kept, "anyOf": [_named_file(document, one) if is_file(document, one) else one for one in branches]}
+        return {**kept, "anyOf": [{"type": "null"} if one.get("type") == "null" else _content(one) for one in branches]}
+    return _content(whole)
+
+
+def _content(whole: Part) -> JsonValue:
     if whole.get("type") == "array":
         kept = {key: whole[key] for key in ("description", "minItems", "maxItems") if key in whole}
         return {**kept, "type": "array", "items": _file({})}

@@ -85,7 +85,8 @@ class Schemas:
         return _as_31(found, schema)
 
     def _is_absent(self, value: JsonValue) -> bool:
-        return self.document.resolved(value).get(self._absent) is True
+        beside = self.document.is_31 and part(value).get(self._absent) is True
+        return beside or self.document.resolved(value).get(self._absent) is True
 
     def _inner(self, value: JsonValue, depth: int) -> JsonValue:
         return value if isinstance(value, bool) else self.converted(value, depth + 1)

@@ -1,6 +1,7 @@
 """How OpenAPI documents are read."""
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import nullcontext
 
@@ -8,6 +9,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.making.gate.keys import keys_of_others, wants_key
+from engine.making.json_values import part
 from engine.making.openapi.documents.document import DocumentRefused, OpenApiDocument
 from engine.making.openapi.sources import docker_sources, local_sources, remote_sources
 from engine.making.openapi.tools import BuildFailed, Described, Drafted, draft
@@ -173,6 +175,60 @@ def test_what_only_answers_have_is_not_asked_of_a_caller_and_the_reverse() -> No
     body: JsonValue = {"required": True, "content": {"application/json": {"schema": whole}}}
     made = only(drafted({"/x": {"post": {"requestBody": body, "responses": answer}}}, components={"schemas": {"Id": {"readOnly": True}}}))
     assert (made.input_schema["required"], made.output_schema["required"]) == (["name", "pin"], ["id", "name"])
+
+
+@pytest.mark.parametrize(("version", "required"), [("3.0.3", ["id", "name"]), ("3.1.0", ["name"])])
+def test_a_keyword_beside_a_reference_counts_in_version_3_1(version: str, required: list[str]) -> None:
+    beside: JsonValue = {"$ref": "#/components/schemas/Id", "readOnly": True}
+    found = input_of(
+        {"type": "object", "required": ["id", "name"], "properties": {"id": beside, "name": {}}}, version, Id={"type": "string"}
+    )
+    assert part(part(found["properties"]).get("body", found))["required"] == required
+
+
+@pytest.mark.parametrize(
+    ("kinds", "sent"),
+    [
+        (["application/json-patch+json; charset=utf-8"], "application/json-patch+json"),
+        (["application/*+json"], ""),
+        (["application/x+json", "application/json"], ""),
+        (["+json"], ""),
+        (["application/vnd.a!b+json"], ""),
+    ],
+)
+def test_json_is_sent_as_its_own_type_only_where_no_other_is_offered(kinds: list[str], sent: str) -> None:
+    content: JsonValue = {kind: {"schema": {"type": "object", "properties": {kind: {}}}} for kind in kinds}
+    made = drafted({"/x": {"post": {"requestBody": {"required": True, "content": content}, "responses": OK}}})
+    (source,) = made.candidate.entries[0].sources
+    assert isinstance(source, RemoteSource)
+    assert (source.body_media_type, list(part(only(made).input_schema["properties"]))) == (sent, kinds[-1:])
+
+
+def with_file(field: JsonValue, **schemas: JsonValue) -> JsonValue:
+    content: JsonValue = {"multipart/form-data": {"schema": {"type": "object", "properties": {"f": field}}}}
+    operation: JsonValue = {"requestBody": {"required": True, "content": content}, "responses": OK}
+    made = only(drafted({"/x": {"post": operation}}, "3.1.0", components={"schemas": schemas}))
+    return part(made.input_schema["properties"])["f"]
+
+
+def test_a_file_and_null_may_be_references() -> None:
+    schemas: dict[str, JsonValue] = {"File": {"type": "string", "format": "binary"}, "Null": {"type": "null"}}
+    field: JsonValue = {"anyOf": [{"$ref": f"#/components/schemas/{name}"} for name in schemas]}
+    assert with_file(field, **schemas) == {"anyOf": [{"type": "string", "format": "file-path"}, {"type": "null"}]}
+
+
+def test_choices_of_files_that_refer_to_choices_cost_no_long_time() -> None:
+    binary: JsonValue = {"type": "string", "format": "binary"}
+    schemas: dict[str, JsonValue] = {
+        "B": {"anyOf": [{"$ref": "#/components/schemas/C"}] * 110},
+        "C": {"anyOf": [binary] * 110},
+        "D": {"anyOf": [binary, {"$ref": "#/components/schemas/D", "type": "null"}]},
+    }
+    begun = time.process_time()
+    with pytest.raises(BuildFailed, match="ways"):
+        with_file({"anyOf": [{"$ref": "#/components/schemas/B"}] * 110}, **schemas)
+    with_file({"$ref": "#/components/schemas/D"}, **schemas)
+    assert time.process_time() - begun < 1
 
 
 def test_a_value_that_fits_several_branches_is_taken_where_a_field_tells_them_apart() -> None:

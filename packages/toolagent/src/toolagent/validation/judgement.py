@@ -9,8 +9,8 @@ import heapq
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import combinations, count
 
 from pydantic import JsonValue
 
@@ -207,16 +207,23 @@ class _Walk:
             yield from self._together([other for other in others if self._meet(label, other.label)])
 
     def _together(self, edges: Sequence[_Edge]) -> Iterator[dict[int, tuple[Part, int]]]:
-        self._spend(len(edges))
         if not self.is_sure:
+            self._spend(len(edges))
             yield _summed(edges)
             return
-        for first in edges:
-            chosen = [first]
-            for edge in edges:
-                self._spend(len(chosen))
-                if edge is not first and all(meet(edge.label, other.label) and self._coexist(edge, other) for other in chosen):
-                    chosen.append(edge)
+        # A bit for each edge that one value can follow too. Every pair is compared once: what is spent is the work that is done.
+        self._spend(len(edges) ** 2 // 2)
+        fitting = [0] * len(edges)
+        for (first, one), (second, other) in combinations(enumerate(edges), 2):
+            if meet(one.label, other.label) and self._coexist(one, other):
+                fitting[first] |= 1 << second
+                fitting[second] |= 1 << first
+        for edge, left in zip(edges, fitting, strict=True):
+            chosen = [edge]
+            while left:
+                place = (left & -left).bit_length() - 1
+                chosen.append(edges[place])
+                left &= fitting[place]
             yield _summed(chosen)
 
     def _coexist(self, one: _Edge, other: _Edge) -> bool:
@@ -252,7 +259,7 @@ class _Walk:
                 if looks > min(self.most, _REFUSED_AT_ONCE):
                     raise _TooMany(part)
                 edges += (_Edge(label, target, forks) for label, target in inside(inner))
-            found = self._places[id(part.schema)] = _Place(looks, tuple(edges))
+            found = self._places[id(part.schema)] = _Place(looks, tuple(_with_one_target_a_reference(edges)))
         return found
 
     def _at_once(self, part: Part, within: tuple[int, ...], forks: tuple[Fork, ...]) -> Iterator[tuple[Part, tuple[Fork, ...]]]:
@@ -262,6 +269,15 @@ class _Walk:
         yield part, forks
         for inner, fork in same(self.root, part):
             yield from self._at_once(inner, (*within, id(part.schema)), (*forks, fork) if fork else forks)
+
+
+def _with_one_target_a_reference(edges: Sequence[_Edge]) -> Iterator[_Edge]:
+    """Targets that hold only the same reference become one, so that the walk does not go on from each."""
+    plain = [edge.target for edge in edges if edge.target.schema.keys() == {"$ref"}]
+    targets = {str(target.schema["$ref"]): target for target in sorted(plain, key=lambda target: target.path, reverse=True)}
+    for edge in edges:
+        is_plain = edge.target.schema.keys() == {"$ref"}
+        yield replace(edge, target=targets[str(edge.target.schema["$ref"])]) if is_plain else edge
 
 
 def _summed(edges: Sequence[_Edge]) -> dict[int, tuple[Part, int]]:

@@ -22,15 +22,15 @@ from toolagent.contracts.manifest import ToolManifest
 
 
 @pytest.fixture
-def environments(state: Path) -> Path:
+def own_environments(state: Path) -> Path:
     """An empty folder of the test."""
     return state / "environments"
 
 
 @pytest.fixture
-def runtime(parts: RuntimeParts, tmp_path: Path, state: Path, environments: Path) -> LocalRuntime:
+def runtime(parts: RuntimeParts, tmp_path: Path, state: Path, own_environments: Path) -> LocalRuntime:
     settings = dataclasses.replace(parts.local, data=tmp_path / "data")
-    return LocalRuntime(settings, parts.launcher, sandboxing(state, parts.launcher, environments), parts.http)
+    return LocalRuntime(settings, parts.launcher, sandboxing(state, parts.launcher, own_environments), parts.http)
 
 
 def project_of(tmp_path: Path, **files: str) -> str:
@@ -56,8 +56,8 @@ async def failing(runtime: LocalRuntime, project: str) -> StartFailed:
     return caught.value
 
 
-def made(environments: Path) -> list[Path]:
-    return [path for path in environments.iterdir() if path.is_dir() and not path.suffix]
+def made(own_environments: Path) -> list[Path]:
+    return [path for path in own_environments.iterdir() if path.is_dir() and not path.suffix]
 
 
 async def test_it_is_installed_once_and_told_of(runtime: LocalRuntime, tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ async def test_it_is_installed_once_and_told_of(runtime: LocalRuntime, tmp_path:
 
 @pytest.mark.parametrize("files", [{}, {"pyproject__toml": '[project]\nname = "x"\nversion = "1"\n'}, {"requirements__txt": ""}])
 async def test_a_project_without_a_lock_runs_with_what_it_says_it_depends_on(
-    runtime: LocalRuntime, tmp_path: Path, environments: Path, files: dict[str, str]
+    runtime: LocalRuntime, tmp_path: Path, own_environments: Path, files: dict[str, str]
 ) -> None:
     await start(runtime, project_of(tmp_path, **files))
-    assert len(made(environments)) == 1
+    assert len(made(own_environments)) == 1
 
 
 async def test_without_a_lock_what_it_depends_on_is_truly_installed(runtime: LocalRuntime, tmp_path: Path) -> None:
@@ -84,38 +84,38 @@ async def test_without_a_lock_what_it_depends_on_is_truly_installed(runtime: Loc
 
 
 async def test_a_lock_without_hashes_is_refused_and_never_taken_for_installed(
-    runtime: LocalRuntime, tmp_path: Path, state: Path, environments: Path
+    runtime: LocalRuntime, tmp_path: Path, state: Path, own_environments: Path
 ) -> None:
     project = project_of(tmp_path, requirements__lock="left-pad==1.0\n")
     for _ in range(2):
         failure = await failing(runtime, project)
         assert failure.error_type is ErrorType.DEPENDENCY_ERROR
         assert "hash" in f"{failure.message} {failure.details}"
-        assert (made(environments), leftovers(state)) == ([], [])
+        assert (made(own_environments), leftovers(state)) == ([], [])
 
 
-async def test_first_calls_of_several_tools_at_once_install_once(runtime: LocalRuntime, tmp_path: Path, environments: Path) -> None:
+async def test_first_calls_of_several_tools_at_once_install_once(runtime: LocalRuntime, tmp_path: Path, own_environments: Path) -> None:
     project, told = project_of(tmp_path, requirements__lock=""), list[str]()
     await asyncio.gather(*[start(runtime, project, tool_id, told) for tool_id in ("a", "b", "c", "d")])
     assert len({text for text in told if text.startswith("installing")}) == 1
-    assert len(made(environments)) == 1
+    assert len(made(own_environments)) == 1
 
 
-async def test_two_workers_that_need_it_at_once_install_it_once(tmp_path: Path, environments: Path) -> None:
-    workers = await asyncio.gather(*[start_worker(tmp_path / name, environments, None) for name in ("one", "other")])
+async def test_two_workers_that_need_it_at_once_install_it_once(tmp_path: Path, own_environments: Path) -> None:
+    workers = await asyncio.gather(*[start_worker(tmp_path / name, own_environments, None) for name in ("one", "other")])
     for worker, _ in workers:
         worker.kill()
         worker.wait()
     # The second may also have come when all was done; never do both install.
     assert sum(one.installed for _, one in workers) == 1
-    assert len(made(environments)) == 1
+    assert len(made(own_environments)) == 1
 
 
 @pytest.mark.parametrize("how", ["half of it is there", "its interpreter is gone"])
-async def test_what_a_killed_installation_left_heals(runtime: LocalRuntime, tmp_path: Path, environments: Path, how: str) -> None:
+async def test_what_a_killed_installation_left_heals(runtime: LocalRuntime, tmp_path: Path, own_environments: Path, how: str) -> None:
     project = project_of(tmp_path, requirements__lock="")
     await start(runtime, project)
-    [folder] = made(environments)
+    [folder] = made(own_environments)
     python = folder / "env/bin/python"
     for one in (folder, python.parent):
         one.chmod(0o755)

@@ -17,7 +17,6 @@ from engine.calls.call_folders import CallFolders
 from engine.calls.endings import Refused
 from engine.calls.file_parameters import CallFolder, FileParameters, FileRefused
 from engine.calls.large_results import FittedOutput, LargeResults
-from engine.calls.long_values import walked
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
@@ -28,7 +27,6 @@ from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
-from toolagent.core.schemas import mentions_secrets
 from toolagent.validation.checkers import CheckersBusyError
 from toolagent_service.calls.shared_processes import place_of_calls
 from toolagent_service.calls.ways import names_files
@@ -98,9 +96,7 @@ class Exchange:
 
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
         plan, entry = attempt.plan, attempt.entry
-        left_s, schema = attempt.left_s, entry.manifest.input_schema
-        # A tool may repeat them in an error, which is recorded and told to the model of a repair.
-        secrets = await walked(plan.params, partial(secrets_of, schema, plan.params)) if mentions_secrets(schema) else ()
+        left_s = attempt.left_s
         try:
             async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
                 place = outputs_of(folder)
@@ -115,7 +111,8 @@ class Exchange:
         except Refused as refusal:
             return attempt.refused(refusal)
         except RuntimeFailure as failure:
-            failure.hide(secrets)
+            # It is recorded, and told to the model of a repair.
+            failure.hide(secrets_of(entry.manifest.input_schema, plan.params))
             if failure.error_type is ErrorType.TIMEOUT:
                 self._look_after(entry)
             return attempt.after_failure(failure)

@@ -129,7 +129,12 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     # A referenced output was checked before it was stored.
     if error is None and manifest and manifest.output_schema and not outcome.is_reference:
         issues = await find_issues(manifest.output_schema, outcome.output)
-        error = misfit(issues, None if mentions_secrets(manifest.output_schema) else outcome.output).error if issues else None
+        if mentions_secrets(manifest.input_schema) or mentions_secrets(manifest.output_schema):
+            # A tool may repeat what it was given.
+            issues = tuple(issue.model_copy(update={"message": f"The value breaks {issue.keyword!r}."}) for issue in issues)
+            error = misfit(issues).error if issues else None
+        else:
+            error = misfit(issues, outcome.output).error if issues else None
     return _made(plan.call_id, plan.tool_id, outcome.model_copy(update={"error": error, "validation_errors": issues}), at, metadata)
 
 

@@ -17,8 +17,8 @@ from engine.runtimes.secrecy import masked_all, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
-_OURS = frozenset({"reason", "outcome", "cause", "status_code"})
-"""Details in words of the service."""
+_OURS = frozenset({"reason", "outcome", "cause"})
+"""Details in which the service says one word."""
 
 
 class RuntimeFailure(Exception):
@@ -37,7 +37,9 @@ class RuntimeFailure(Exception):
         """Mask these in what the tool said."""
         if secrets:
             self.message = masked_text(self.message, secrets)
-            self.details = {name: value if name in _OURS else masked_all(value, secrets) for name, value in self.details.items()}
+            self.details = {
+                name: value if name in _OURS and _is_word(value) else masked_all(value, secrets) for name, value in self.details.items()
+            }
             self.args = (self.message,)
 
     def explain(self, **more: JsonValue) -> None:
@@ -91,3 +93,7 @@ def timed_out(timeout_s: float) -> CallFailed:
 def no_answer(message: str, error_type: ErrorType = ErrorType.EXECUTION_ERROR, **details: JsonValue) -> CallFailed:
     """A failure after which it is unknown whether the tool acted."""
     return CallFailed(error_type, message, {**details, "outcome": "unknown"}, outcome="unknown")
+
+
+def _is_word(value: JsonValue) -> bool:
+    return isinstance(value, str) and value.isidentifier()

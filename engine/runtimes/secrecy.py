@@ -10,18 +10,19 @@ from toolagent.core.schemas import secret_values
 
 _MASK = "***"
 _MASKED_IN_VALUES = 8
-"""Very short secrets also occur in unrelated texts."""
+"""Characters. Shorter secrets also occur in unrelated texts."""
 _MOST = 100
-"""Secrets of a call. Each is looked for in all that the tool says."""
+"""Secrets of a call. Each is looked for in all that an error says."""
 _SHORTEST = 4
 """Characters. A shorter parameter occurs in almost every text."""
 
 
 def secrets_of(schema: JsonSchema, params: dict[str, JsonValue]) -> tuple[str, ...]:
-    """The texts of the secret parameters of a call, as they are and as JSON writes them: the longest, these first."""
+    """The texts of the longest secret parameters of a call, as they are and as JSON writes them. Longest first."""
     texts = {text for value in secret_values(schema, params) for text in _texts(value) if len(text) >= _SHORTEST}
-    written = {json.dumps(text, ensure_ascii=is_ascii)[1:-1] for text in texts for is_ascii in (True, False)}
-    return tuple(sorted(texts | written, key=len, reverse=True)[:_MOST])
+    most = sorted(texts, key=len, reverse=True)[:_MOST]
+    written = {json.dumps(text, ensure_ascii=is_ascii)[1:-1] for text in most for is_ascii in (True, False)}
+    return tuple(sorted({*most, *written}, key=len, reverse=True))
 
 
 def masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:

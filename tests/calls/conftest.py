@@ -83,6 +83,15 @@ _TOOLS: tuple[tuple[ToolManifest, tuple[ToolSource, ...]], ...] = (
         ToolManifest(tool_id="giving", name="Giving", output_schema={"properties": {"pin": {"type": "string", "format": "password"}}}),
         (_HERE,),
     ),
+    (
+        ToolManifest(
+            tool_id="given",
+            name="Given",
+            input_schema={"properties": {"pin": {"writeOnly": True}}},
+            output_schema={"properties": {"echo": {"type": "integer"}}},
+        ),
+        (_HERE,),
+    ),
     (ToolManifest(tool_id="boxed", name="Boxed"), (DockerSource(image="x"),)),
 )
 

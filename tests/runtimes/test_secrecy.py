@@ -34,14 +34,15 @@ def test_a_failure_repeats_no_secret_parameter_of_four_characters_or_more(passwo
 
 
 def test_words_of_the_service_stay() -> None:
-    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad stopped", {"reason": "stopped"})
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad stopped", {"reason": "stopped", "cause": "it was stopped"})
     failure.hide(secrets_of(SCHEMA, {"password": ["stopped", "unknown"]}))
-    assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped"})
+    assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped", "cause": "it was ***"})
 
 
 def test_of_very_many_secrets_the_longest_are_masked() -> None:
     secrets = secrets_of(SCHEMA, {"password": [str(number) for number in range(1_000, 60_000)]})
     assert (len(secrets), min(map(len, secrets))) == (100, 5)
+    assert {f"paß{number}" for number in range(60)} <= {*secrets_of(SCHEMA, {"password": [f"paß{number}" for number in range(60)]})}
 
 
 def test_a_schema_without_secrets_has_none() -> None:

@@ -220,7 +220,9 @@ def _issues_of(failure: RuntimeFailure) -> tuple[ValidationIssue, ...]:
     listed = failure.details.get("errors")
     if isinstance(listed, list):
         return tuple(
-            ValidationIssue.model_validate(issue) for issue in listed if isinstance(issue, dict) and "message" in issue and "path" in issue
+            ValidationIssue(path=path, message=message, keyword=str(issue.get("keyword") or ""))
+            for issue in listed
+            if isinstance(issue, dict) and isinstance(path := issue.get("path"), str) and isinstance(message := issue.get("message"), str)
         )
     named = failure.details.get("path") or failure.details.get("field")
     where = named if isinstance(named, str) and named.startswith("$") else f"$.{named}" if isinstance(named, str) else "$"

@@ -21,10 +21,9 @@ from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import NO_FOLDER, ToolRequest
-from engine.runtimes.secrecy import secrets_of
+from engine.runtimes.secrecy import find_secrets
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
-from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.failures import StoreFullError, StoreUnavailableError
 from toolagent.validation.checkers import CheckersBusyError
@@ -95,38 +94,45 @@ class Exchange:
         return self._folders.of(call_id, entry.manifest, place_of_calls(entry))
 
     async def _made(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
-        plan, entry = attempt.plan, attempt.entry
-        left_s = attempt.left_s
         try:
-            async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
-                place = outputs_of(folder)
-                request = ToolRequest(plan.call_id, plan.params, left_s, place, turn.say, entry.manifest, plan.caller, dialogue)
-                reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
-            fitted = await self._kept(plan, entry.manifest.output_schema, reply.output, folder)
-            answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
-            # Only for callers that listen; others read the output.
-            return answered.model_copy(update={"shown": dialogue.shown}) if plan.listens is not None else answered
+            return await self._ended(send, attempt, folder, turn)
+        except asyncio.CancelledError:
+            if not turn.is_call_cancelled:
+                raise Interrupted from None
+            return attempt.cancelled(await self._supervisor.settle_cancelled(attempt.entry) if attempt.was_sent else None)
+
+    async def _ended(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
+        entry = attempt.entry
+        try:
+            return await self._answered(send, attempt, folder, turn)
         except FileRefused as refusal:
             return attempt.file_refused(refusal)
         except Refused as refusal:
             return attempt.refused(refusal)
         except RuntimeFailure as failure:
             # It is recorded, and told to the model of a repair.
-            failure.hide(secrets_of(entry.manifest.input_schema, plan.params))
+            failure.hide(await find_secrets(entry.manifest.input_schema, attempt.plan.params))
             if failure.error_type is ErrorType.TIMEOUT:
                 self._look_after(entry)
             return attempt.after_failure(failure)
-        except asyncio.CancelledError:
-            if not turn.is_call_cancelled:
-                raise Interrupted from None
-            return attempt.cancelled(await self._supervisor.settle_cancelled(entry) if attempt.was_sent else None)
 
-    async def _kept(self, plan: CallPlan, schema: JsonSchema, output: JsonValue, folder: CallFolder | None) -> FittedOutput:
+    async def _answered(self, send: Send, attempt: Attempt, folder: CallFolder | None, turn: Turn) -> Finished:
+        plan, entry, left_s = attempt.plan, attempt.entry, attempt.left_s
+        async with self._dialogues.of(plan.call_id, plan.listens, left_s) as dialogue:
+            place = outputs_of(folder)
+            request = ToolRequest(plan.call_id, plan.params, left_s, place, turn.say, entry.manifest, plan.caller, dialogue)
+            reply = await ask(send, self._files, Dispatch(entry, request, attempt, self._slot_wait_s, plan.start_timeout_s), folder)
+        fitted = await self._kept(plan, entry.manifest, reply.output, folder)
+        answered = attempt.answered(fitted, reply.duration_s, reply.active_source)
+        # Only for callers that listen; others read the output.
+        return answered.model_copy(update={"shown": dialogue.shown}) if plan.listens is not None else answered
+
+    async def _kept(self, plan: CallPlan, manifest: ToolManifest, output: JsonValue, folder: CallFolder | None) -> FittedOutput:
         """The output, checked, with its files in the content store. Retries for a while, because the tool has run."""
         for pause_s in (*STORE_PAUSES_S, None):
             try:
-                taken = await self._files.take_in(schema, output, folder) if folder is not None else output
-                return await self._results.fit(plan.call_id, schema, taken)
+                taken = await self._files.take_in(manifest.output_schema, output, folder) if folder is not None else output
+                return await self._results.fit(plan.call_id, manifest, taken)
             except (StoreUnavailableError, CheckersBusyError) as error:
                 if pause_s is None:
                     raise _not_kept(error, plan) from error

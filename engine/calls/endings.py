@@ -4,8 +4,11 @@ from pydantic import JsonValue
 from pydantic_core import to_json
 
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.calls.masking import masked_text
+from toolagent.core.schemas import MASK, mentions_secrets
+from toolagent.validation.schemas import find_issues
 
 STEP_LOST = "step_lost"
 """`details.reason` of a call whose step killed or froze its process."""
@@ -28,13 +31,22 @@ class Refused(Exception):
         self.error, self.issues = ToolError(type=kind, message=message, details=details), issues
 
 
-def misfit(issues: tuple[ValidationIssue, ...], output: JsonValue = None) -> Refused:
-    """The refusal of an output that breaks the output schema. A small one is told: the tool may have acted, and is not asked again."""
+async def misfit_of(manifest: ToolManifest, output: JsonValue) -> Refused | None:
+    """The refusal of an output that breaks the output schema, if it does.
+
+    A small output is told: the tool may have acted, and is not asked again. No value of a tool with secrets is, because it may repeat one.
+    Raises CheckersBusyError.
+    """
+    schema = manifest.output_schema
+    has_secrets = mentions_secrets(manifest.input_schema) or mentions_secrets(schema)
+    issues = await find_issues(schema, output, quotes_values=not has_secrets) if schema else ()
+    if not issues:
+        return None
+    if has_secrets:
+        issues = tuple(issue if _quotes_nothing(issue) else _unquoted(issue) for issue in issues)
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
     message = f"The tool ran, but its output does not fit its output schema: {listed}"
-    text = to_json(output, inf_nan_mode="null")
-    is_told = output is not None and len(text) <= _TOLD_BYTES and excess_of(text, MAX_STARTED_VALUES, _TOLD_DEPTH) is None
-    details: JsonValue = {"outcome": "executed", **({"output": output} if is_told else {})}
+    details: JsonValue = {"outcome": "executed", **({"output": output} if not has_secrets and _is_small(output) else {})}
     return Refused(ErrorType.OUTPUT_VALIDATION_ERROR, message, details, issues)
 
 
@@ -80,3 +92,17 @@ def told_of(error: Exception) -> str:
     """The part of an error that every caller may read."""
     said = masked_text(str(error)[:_TOLD])
     return f"{type(error).__name__}{said and f': {said}'}"
+
+
+def _is_small(output: JsonValue) -> bool:
+    text = to_json(output, inf_nan_mode="null")
+    return output is not None and len(text) <= _TOLD_BYTES and excess_of(text, MAX_STARTED_VALUES, _TOLD_DEPTH) is None
+
+
+def _quotes_nothing(issue: ValidationIssue) -> bool:
+    """Whether the message has only words of the schema, and a mask for the value."""
+    return issue.keyword in {"required", "limit"} or issue.message.startswith(MASK)
+
+
+def _unquoted(issue: ValidationIssue) -> ValidationIssue:
+    return issue.model_copy(update={"message": f"The value breaks {issue.keyword!r}."})

@@ -15,12 +15,12 @@ from typing import BinaryIO, Self
 from pydantic import JsonValue
 
 from engine.calls.endings import Refused
-from engine.calls.long_values import walked
 from engine.disk.below import folder_below, open_below, read_in_pieces
 from engine.disk.leftovers import PROMPT_S, discard
 from engine.disk.removal import NotRemoved
 from engine.store.files import FileStore
 from engine.uncancelled import finished
+from engine.validation.long_values import walked
 from toolagent.contracts.calls import ErrorType, ValidationIssue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.identifiers import FILE_ID_PATTERN

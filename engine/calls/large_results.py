@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from pydantic import JsonValue
 from pydantic_core import PydanticSerializationError, to_json
 
-from engine.calls.endings import Refused, misfit
+from engine.calls.endings import Refused, misfit_of
 from engine.store.content.incoming import pieces_of
 from engine.store.files import FileStore
 from toolagent.contracts.calls import ErrorType
-from toolagent.contracts.contract import JsonSchema
+from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.references import ResultReference
 from toolagent.core.calls.json_size import Excess, excess_of
 from toolagent.core.texts import well_formed_value
-from toolagent.validation.schemas import find_issues
 
 _PREVIEW_CHARACTERS = 1000
 
@@ -36,7 +35,7 @@ class LargeResults:
         self._inline_bytes = min(inline_bytes, max_bytes)
         self._max_bytes, self._max_values = max_bytes, max_values
 
-    async def fit(self, call_id: str, schema: JsonSchema, output: JsonValue) -> FittedOutput:
+    async def fit(self, call_id: str, manifest: ToolManifest, output: JsonValue) -> FittedOutput:
         """Idempotent: the same output of the same call is stored as the same file.
 
         Raises Refused, ContentUnavailableError, StoreUnavailableError.
@@ -54,9 +53,8 @@ class LargeResults:
             return FittedOutput(output)
         if len(encoded) > self._max_bytes:
             raise _too_large(len(encoded), self._max_bytes)
-        issues = await find_issues(schema, output) if schema else ()
-        if issues:
-            raise misfit(issues)
+        if misfit := await misfit_of(manifest, output):
+            raise misfit
         file = await self._files.put(pieces_of(encoded), f"{call_id}.json", "application/json", max_bytes=self._max_bytes)
         reference = ResultReference(
             file=f"/files/{file.file_id}",

@@ -4,8 +4,8 @@ from functools import partial
 
 from pydantic import JsonValue
 
-from engine.calls.long_values import walked
 from engine.store.clock import now
+from engine.validation.long_values import walked
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.records import CallRecord

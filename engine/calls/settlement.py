@@ -6,7 +6,7 @@ from pydantic import JsonValue
 
 from engine.calls.effects import EFFECTS
 from engine.calls.effects.ended import Ended, Places
-from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit
+from engine.calls.endings import as_not_sent, as_sent, faulty_step, lost_step, misfit_of
 from engine.calls.lookup import ToolLookup, entry_in
 from engine.calls.records import LEFT_BEHIND, record_of, record_of_refused
 from engine.store.claims import Claim
@@ -15,8 +15,6 @@ from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.results import failed, succeeded
-from toolagent.core.schemas import mentions_secrets
-from toolagent.validation.schemas import find_issues
 from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.steps import AdmitRequest, CallPlan, Finished, SettleRequest
 
@@ -127,14 +125,8 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
         metadata |= plan.session.model_dump()
     error, issues = outcome.error, outcome.validation_errors
     # A referenced output was checked before it was stored.
-    if error is None and manifest and manifest.output_schema and not outcome.is_reference:
-        issues = await find_issues(manifest.output_schema, outcome.output)
-        if mentions_secrets(manifest.input_schema) or mentions_secrets(manifest.output_schema):
-            # A tool may repeat what it was given.
-            issues = tuple(issue.model_copy(update={"message": f"The value breaks {issue.keyword!r}."}) for issue in issues)
-            error = misfit(issues).error if issues else None
-        else:
-            error = misfit(issues, outcome.output).error if issues else None
+    if error is None and manifest and not outcome.is_reference and (misfit := await misfit_of(manifest, outcome.output)):
+        error, issues = misfit.error, misfit.issues
     return _made(plan.call_id, plan.tool_id, outcome.model_copy(update={"error": error, "validation_errors": issues}), at, metadata)
 
 

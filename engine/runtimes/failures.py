@@ -17,8 +17,11 @@ from engine.runtimes.secrecy import masked_all, masked_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
-_OURS = frozenset({"reason", "outcome", "cause"})
-"""Details in which the service says one word."""
+_OURS = {
+    "reason": frozenset({"stopped", "no_slot", "login_required", "question_declined"}),
+    "outcome": frozenset({"executed", "failed", "unknown"}),
+}
+"""Words of the service that others decide by. A caller may have a secret that is such a word."""
 
 
 class RuntimeFailure(Exception):
@@ -38,7 +41,8 @@ class RuntimeFailure(Exception):
         if secrets:
             self.message = masked_text(self.message, secrets)
             self.details = {
-                name: value if name in _OURS and _is_word(value) else masked_all(value, secrets) for name, value in self.details.items()
+                masked_text(name, secrets): value if _is_ours(name, value) else masked_all(value, secrets)
+                for name, value in self.details.items()
             }
             self.args = (self.message,)
 
@@ -95,5 +99,5 @@ def no_answer(message: str, error_type: ErrorType = ErrorType.EXECUTION_ERROR, *
     return CallFailed(error_type, message, {**details, "outcome": "unknown"}, outcome="unknown")
 
 
-def _is_word(value: JsonValue) -> bool:
-    return isinstance(value, str) and value.isidentifier()
+def _is_ours(name: str, value: JsonValue) -> bool:
+    return isinstance(value, str) and value in _OURS.get(name, ())

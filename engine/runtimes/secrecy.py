@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from pydantic import JsonValue
 
+from engine.validation.long_values import walked
 from toolagent.contracts.contract import JsonSchema
-from toolagent.core.schemas import secret_values
+from toolagent.core.schemas import mentions_secrets, secret_values
 
 _MASK = "***"
 _MASKED_IN_VALUES = 8
@@ -23,6 +25,11 @@ def secrets_of(schema: JsonSchema, params: dict[str, JsonValue]) -> tuple[str, .
     most = sorted(texts, key=len, reverse=True)[:_MOST]
     written = {json.dumps(text, ensure_ascii=is_ascii)[1:-1] for text in most for is_ascii in (True, False)}
     return tuple(sorted({*most, *written}, key=len, reverse=True))
+
+
+async def find_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> tuple[str, ...]:
+    """`secrets_of` without blocking the event loop."""
+    return await walked(params, partial(secrets_of, schema, params)) if mentions_secrets(schema) else ()
 
 
 def masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:

@@ -1,4 +1,4 @@
-"""Walks along JSON Schemas, for registry and calls.
+"""Walks along JSON Schemas and the values that they describe, for registry, calls and runtimes.
 
 `toolagent.validation` checks documents against schemas.
 """

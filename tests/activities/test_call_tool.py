@@ -389,7 +389,7 @@ async def test_an_answer_that_nobody_has_time_to_check_is_waited_for_and_then_sa
     async def busy(*_: object) -> None:
         raise CheckersBusyError
 
-    monkeypatch.setattr(large_results, "find_issues", busy)
+    monkeypatch.setattr(large_results, "misfit_of", busy)
     monkeypatch.setattr(exchange, "STORE_PAUSES_S", (0.0, 0.0))
     tool.answer = LARGE
     found = failure(await run(tool.url, output={"type": "string"}))

@@ -8,7 +8,7 @@ import pytest
 from pydantic import JsonValue
 
 from engine.calls import records
-from engine.calls.endings import misfit
+from engine.calls.endings import misfit_of
 from engine.calls.records import record_of
 from engine.store.database import Database
 from engine.store.events import EventTable
@@ -69,17 +69,19 @@ async def test_an_output_that_takes_too_long_to_check_is_said_to_and_that_the_to
 
 
 @pytest.mark.parametrize("output", ["x" * 20_000, nested(120)], ids=["large", "deep"])
-def test_a_wrong_output_that_is_large_or_deep_is_not_told(output: JsonValue) -> None:
-    assert misfit((), output).error.details == {"outcome": "executed"}
+async def test_a_wrong_output_that_is_large_or_deep_is_not_told(output: JsonValue) -> None:
+    misfit = await misfit_of(ToolManifest(tool_id="t", name="T", output_schema={"type": "integer"}), output)
+    assert misfit is not None
+    assert misfit.error.details == {"outcome": "executed"}
 
 
-@pytest.mark.parametrize(("tool_id", "output"), [("giving", {"pin": 7}), ("given", {"echo": "sesame"})])
-async def test_a_wrong_output_of_a_tool_with_secrets_is_not_told(desk: "Desk", tool_id: str, output: JsonValue) -> None:
+@pytest.mark.parametrize(("tool_id", "output", "kind"), [("giving", {"pin": 7}, "string"), ("given", {"echo": "sesame"}, "integer")])
+async def test_a_wrong_output_of_a_tool_with_secrets_is_not_told(desk: "Desk", tool_id: str, output: JsonValue, kind: str) -> None:
     plan = admitted(await desk.admit(tool_id)).plan
     result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=output), workflow_id="w", run_id="r"))
     assert result.error is not None
     assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
-    assert [issue.message for issue in result.validation_errors] == ["The value breaks 'type'."]
+    assert [issue.message for issue in result.validation_errors] == [f'*** is not of type "{kind}"']
     assert "sesame" not in result.model_dump_json()
 
 

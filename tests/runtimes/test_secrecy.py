@@ -39,6 +39,12 @@ def test_words_of_the_service_stay() -> None:
     assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped", "cause": "it was ***"})
 
 
+def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad", {"reason": "hunter2", "for hunter2": 1})
+    failure.hide(secrets_of(SCHEMA, {"password": "hunter2"}))
+    assert failure.details == {"reason": "***", "for ***": 1}
+
+
 def test_of_very_many_secrets_the_longest_are_masked() -> None:
     secrets = secrets_of(SCHEMA, {"password": [str(number) for number in range(1_000, 60_000)]})
     assert (len(secrets), min(map(len, secrets))) == (100, 5)
@@ -49,9 +55,10 @@ def test_a_schema_without_secrets_has_none() -> None:
     assert secrets_of({"properties": {"password": {"type": "string"}}}, {"password": "hunter2hunter2"}) == ()
 
 
-def test_the_audit_of_a_served_tool_repeats_none() -> None:
+async def test_the_audit_of_a_served_tool_repeats_none() -> None:
     told = Told()
     audited = Audited(told, "here", ToolManifest(tool_id="t", name="T", input_schema=SCHEMA), (), None)
-    with pytest.raises(CallFailed), audited.call(ToolRequest("call-12345678", {"password": "hunter2"}, 1.0)):
-        raise CallFailed(ErrorType.EXECUTION_ERROR, "bad hunter2")
+    with pytest.raises(CallFailed):
+        async with audited.call(ToolRequest("call-12345678", {"password": "hunter2"}, 1.0)):
+            raise CallFailed(ErrorType.EXECUTION_ERROR, "bad hunter2")
     assert [entry.message for entry in told.entries] == ["bad ***"]

@@ -10,10 +10,11 @@ import json
 import logging
 import os
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain, islice
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -25,7 +26,8 @@ from pydantic import ValidationError
 from engine.network.proxy_rules import Asked
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.secrecy import secrets_of
+from engine.runtimes.secrecy import find_secrets
+from engine.validation.long_values import walked
 from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -219,22 +221,19 @@ class Audited:
             update = {"refusals": refused, "message": "It was refused this while no call was made."}
             self.audit.note(self._entry("start").model_copy(update=update))
 
-    @contextlib.contextmanager
-    def call(self, request: ToolRequest) -> Generator[None]:
+    @contextlib.asynccontextmanager
+    async def call(self, request: ToolRequest) -> AsyncGenerator[None]:
         """Writes an entry of the call that the block makes, in success or failure."""
         called = request.manifest or self.tool
-        update = {
-            "call_id": request.call_id,
-            "caller": masked_caller(request.caller),
-            "params": masked_params(called.input_schema, request.params),
-        }
+        params = await walked(request.params, partial(masked_params, called.input_schema, request.params))
+        update = {"call_id": request.call_id, "caller": masked_caller(request.caller), "params": params}
         if called.tool_id != self.tool.tool_id:  # another tool that shares the process
             update |= {"tool_id": called.tool_id, "version": called.version}
         with noted(self.audit, self._entry("call").model_copy(update=update), self.refusals):
             try:
                 yield
             except RuntimeFailure as failure:
-                failure.hide(secrets_of(called.input_schema, request.params))
+                failure.hide(await find_secrets(called.input_schema, request.params))
                 raise
 
     def _entry(self, action: Literal["call", "start"]) -> AuditEntry:

@@ -95,7 +95,7 @@ class LocalRuntime:
             return await self._http.call(target, request)
         with _counted(server):
             try:
-                with server.audited.call(request):
+                async with server.audited.call(request):
                     return await self._http.call(target, request)
             except CallFailed as failure:
                 if failure.outcome == "unknown":

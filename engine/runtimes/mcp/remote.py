@@ -79,7 +79,7 @@ class RemoteMcpRuntime:
 
     async def call(self, running: Running, source: McpSource, request: ToolRequest) -> JsonValue:
         server = _alive(running)
-        with server.noted(request):
+        async with server.noted(request):
             return await self._answer(server, source, request)
 
     async def vitals(self, running: Running, source: McpSource, timeout_s: float) -> Vitals:  # noqa: ARG002 - the connection is what is asked

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Generator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
 from engine.runtimes.local.launched import Launched
@@ -68,13 +68,13 @@ class Server:
             await self.launched.stack.aclose()
             self.launched.audited.ended()
 
-    @contextlib.contextmanager
-    def noted(self, request: ToolRequest) -> Generator[None]:
+    @contextlib.asynccontextmanager
+    async def noted(self, request: ToolRequest) -> AsyncGenerator[None]:
         """Writes the call to the audit if the server runs here."""
         if self.launched is None:
             yield
             return
-        with self.launched.audited.call(request):
+        async with self.launched.audited.call(request):
             yield
 
 

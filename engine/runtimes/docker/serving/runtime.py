@@ -112,7 +112,7 @@ class DockerRuntime:
         if serving is None or serving.is_retiring:
             raise NotSent(ErrorType.UNAVAILABLE, "The container has ended.", {"endpoint": running.endpoint})
         headers = {"X-Output-Dir": request.written_to if serving.sees_calls else TMP}
-        with serving.audited.call(request):
+        async with serving.audited.call(request):
             return await self._http.call(own_target(running.endpoint, source, headers, self._parts.secrets), request)
 
     async def stop(self, running: Running) -> None:

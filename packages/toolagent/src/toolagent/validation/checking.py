@@ -13,7 +13,7 @@ import jsonschema_rs
 
 from toolagent.core.json_paths import json_path
 
-__all__ = ["METASCHEMA", "Found", "explained", "short", "validator"]
+__all__ = ["METASCHEMA", "Found", "explained", "secret_text", "short", "validator"]
 
 Found = tuple[str, str, str]
 """JSON path, message, keyword."""
@@ -42,6 +42,11 @@ def validator(schema: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(
         json.loads(schema), retriever=_refuse, validate_formats=formats, ignore_unknown_formats=True, formats=_FORMATS, mask=mask
     )
+
+
+def secret_text(schema: str) -> str:
+    """The text of the same schema as one of secret values."""
+    return f"{{{_SECRETS[0]}, {schema[1:]}" if schema != "{}" else schema
 
 
 def explained(errors: Iterable[jsonschema_rs.ValidationError], most: int) -> tuple[Found, ...]:

@@ -15,11 +15,12 @@ from pydantic import JsonValue
 from toolagent.contracts.calls import ValidationIssue
 from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import text_of
+from toolagent.core.weights import weight_of
 from toolagent.validation.checkers import CHECK_MEMORY_BYTES, CHECK_S, REASONS_S, Checked, check, check_soon
-from toolagent.validation.checking import METASCHEMA, Found, explained, short, validator
+from toolagent.validation.checking import METASCHEMA, Found, explained, secret_text, short, validator
 from toolagent.validation.judgement import MOST_PATTERNS, Judgement, judged, pattern_size
 
-__all__ = ["MAX_ISSUES", "find_issues", "issues_of", "schema_faults", "weight_of"]
+__all__ = ["MAX_ISSUES", "find_issues", "issues_of", "schema_faults"]
 
 MAX_ISSUES = 100
 """More issues help no reader, and a result must fit into a workflow's history."""
@@ -36,10 +37,6 @@ _LARGE_SCHEMA = 20_000
 _READ_HERE = 200_000
 """Characters of a schema that the library reads in some hundredths of a second. Meanwhile, it blocks all threads."""
 
-_DEPTH = 64
-_TEXT = 16
-_WORD = 64
-
 
 def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
     """The faults of the value, each with its path, up to MAX_ISSUES. Blocks for some seconds at most.
@@ -51,9 +48,9 @@ def issues_of(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ..
     return _issues(check(text, value, MAX_ISSUES)) if at_once is None else at_once
 
 
-async def find_issues(schema: JsonSchema, value: JsonValue) -> tuple[ValidationIssue, ...]:
+async def find_issues(schema: JsonSchema, value: JsonValue, *, quotes_values: bool = True) -> tuple[ValidationIssue, ...]:
     """`issues_of` without blocking the event loop. The schema must not change any more."""
-    text = text_of(schema)
+    text = text_of(schema) if quotes_values else secret_text(text_of(schema))
     if not _judgement(text):
         await asyncio.to_thread(_judged, text)
     at_once = _at_once(text, value)
@@ -77,29 +74,6 @@ def schema_faults(schema: JsonSchema) -> tuple[ValidationIssue, ...]:
     except ValueError as error:
         return (ValidationIssue(path="$", message=short(str(error).split("\n", 1)[0]), keyword="$schema"),)
     return judgement.faults
-
-
-def weight_of(value: JsonValue, most: int) -> int:
-    """The number of parts to check; long texts and numbers count several times. More than `most` also for a value that is nested deeply."""
-    weight = 0
-    level: list[JsonValue] = [value]
-    for _ in range(_DEPTH):
-        deeper: list[JsonValue] = []
-        for part in level:
-            if isinstance(part, dict):
-                weight += sum(1 + len(key) // _TEXT for key in part)
-                deeper += part.values()
-            elif isinstance(part, list):
-                deeper += part
-            else:
-                weight += _of_one(part)
-        weight += len(level)
-        if weight + len(deeper) > most:
-            return most + 1
-        if not deeper:
-            return weight
-        level = deeper
-    return most + 1
 
 
 def _at_once(schema: str, value: JsonValue) -> tuple[ValidationIssue, ...] | None:
@@ -135,14 +109,6 @@ def _judged(schema: str) -> Judgement:
         validator(schema)
     known.append(judgement)
     return judgement
-
-
-def _of_one(value: str | float | None) -> int:
-    """The weight of one part, in addition to 1."""
-    if isinstance(value, str):
-        return len(value) // _TEXT
-    # The time of a division grows with the square of the number's length.
-    return (value.bit_length() // _WORD) ** 2 if isinstance(value, int) else 0
 
 
 def _issues(checked: Checked) -> tuple[ValidationIssue, ...]:

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import JsonValue
 
-from toolagent.validation.schemas import weight_of
+from toolagent.core.weights import weight_of
 
 R = TypeVar("R")
 

@@ -37,16 +37,7 @@ class Admissions:
         `here`: the call is in a lane, without a queue. Raises OvertakenError if the call is refused, and another process has taken it over.
         """
         known = here.claim.fingerprint if here is not None else fingerprint(request.call)
-        asked = Asked(
-            request.call_id,
-            request.call,
-            known,
-            request.call.params,
-            is_new=request.is_new,
-            is_stop=request.is_stop,
-            prefer_version=request.prefer_version,
-            stops=request.stops,
-        )
+        asked = Asked.by(request, known)
         way = Way.WORKFLOW if here is None else Way.LANE
         try:
             for check in CHECKS if request.instead is None else CHECKS_OF_ID:

@@ -19,7 +19,7 @@ from toolagent.core.calls.json_size import MAX_STARTED_VALUES
 from toolagent_service.calls.ways import timeout_of
 from toolagent_service.contracts.lanes import Way
 from toolagent_service.contracts.repairs import Meanwhile
-from toolagent_service.contracts.steps import CallPlan, OfSession, Placement
+from toolagent_service.contracts.steps import AdmitRequest, CallPlan, OfSession, Placement
 
 _LIVES, _GRACE_S = 3, 60.0
 """The most attempts, and the time of one besides the start and the call of the tool (see `workflows.options`)."""
@@ -103,6 +103,20 @@ class Asked:
     """The version under repair, if the version before it is called."""
     repair: str | None = None
     """The task of that repair."""
+
+    @classmethod
+    def by(cls, request: AdmitRequest, fingerprint: str) -> "Asked":
+        """The call before the first check."""
+        return cls(
+            request.call_id,
+            request.call,
+            fingerprint,
+            request.call.params,
+            is_new=request.is_new,
+            is_stop=request.is_stop,
+            prefer_version=request.prefer_version,
+            stops=request.stops,
+        )
 
     @property
     def found(self) -> ToolEntry:

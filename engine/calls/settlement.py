@@ -117,8 +117,6 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     }
     if plan.instead_of:
         metadata |= {"instead_of": plan.instead_of, "repair": plan.repair}
-    if outcome.shown is not None:
-        metadata["mcp"] = outcome.shown
     if outcome.left_behind:
         metadata[LEFT_BEHIND] = outcome.left_behind
     if plan.session is not None:
@@ -127,6 +125,9 @@ async def _result(plan: CallPlan, outcome: Finished, manifest: ToolManifest | No
     # A referenced output was checked before it was stored.
     if error is None and manifest and not outcome.is_reference and (misfit := await misfit_of(manifest, outcome.output)):
         error, issues = misfit.error, misfit.issues
+    # Beside an error it would tell of an output that the error does not tell.
+    if outcome.shown is not None and error is None:
+        metadata["mcp"] = outcome.shown
     return _made(plan.call_id, plan.tool_id, outcome.model_copy(update={"error": error, "validation_errors": issues}), at, metadata)
 
 

@@ -78,7 +78,8 @@ async def test_a_wrong_output_that_is_large_or_deep_is_not_told(output: JsonValu
 @pytest.mark.parametrize(("tool_id", "output", "kind"), [("giving", {"pin": 7}, "string"), ("given", {"echo": "sesame"}, "integer")])
 async def test_a_wrong_output_of_a_tool_with_secrets_is_not_told(desk: "Desk", tool_id: str, output: JsonValue, kind: str) -> None:
     plan = admitted(await desk.admit(tool_id)).plan
-    result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=Finished(output=output), workflow_id="w", run_id="r"))
+    outcome = Finished(output=output, shown={"structured": True, "content": [{"type": "text", "text": "It is sesame."}]})
+    result = await desk.settlements.settle(SettleRequest(plan=plan, outcome=outcome, workflow_id="w", run_id="r"))
     assert result.error is not None
     assert (result.error_type, result.error.details) == (ErrorType.OUTPUT_VALIDATION_ERROR, {"outcome": "executed"})
     assert [issue.message for issue in result.validation_errors] == [f'*** is not of type "{kind}"']

@@ -19,13 +19,14 @@ from engine.network.ports import free_port
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartFailed
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.public_servers import PublicServers
+from engine.runtimes.mcp.codes import NOT_SENT
 from engine.runtimes.mcp.runtime import McpRuntime
 from engine.runtimes.parts import RuntimeParts
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Supervisor
 from engine.runtimes.runtime import Running
 from tests.programs import start_program
-from tests.runtimes.conftest import entry_of, request_of, silent
+from tests.runtimes.conftest import Routes, entry_of, request_of, silent
 from tests.runtimes.test_mcp_dialogue import Heard
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
@@ -117,6 +118,12 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                     self.raw(asked, b"[" + b"[]," * 300_000 + b"[]]")
                 case "deep":
                     self.raw(asked, b"[" * 500 + b"]" * 500)
+                case "refuse":
+                    error: Document = {"code": NOT_SENT, "message": f"bad {params['pin']}"}
+                    told = {"jsonrpc": "2.0", "id": asked["id"], "error": error}
+                    self.say(200, json.dumps(told).encode(), {"Content-Type": "application/json"})
+                case "misform":
+                    self.result(asked, {"content": [{"type": params["pin"]}]})
                 case "key":
                     self.text(asked, f"Your key is {self.headers['Authorization']}.")
                 case _:
@@ -252,6 +259,20 @@ async def test_what_goes_wrong_fails_the_call_alone_and_it_is_not_sent_again(
     assert isinstance(failure, CallFailed)
     assert (failure.error_type, failure.outcome) == (error_type, outcome)
     assert far.calls() == 2
+
+
+async def test_a_result_of_another_form_is_told_without_its_values(parts: RuntimeParts, far: Far) -> None:
+    failure = await failing(parts, far, "misform", pin="sesame" * 20)
+    assert failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
+    assert "sesame" not in failure.message
+
+
+async def test_a_secret_that_a_refusal_repeats_is_not_in_the_state_of_the_tool(supervisor: Supervisor, routes: Routes, far: Far) -> None:
+    entry = entry_of(far.source())
+    manifest = entry.manifest.model_copy(update={"input_schema": {"properties": {"pin": {"writeOnly": True}}}})
+    with pytest.raises(NotSent):
+        await supervisor.call(Dispatch(entry.model_copy(update={"manifest": manifest}), request_of(60.0, mode="refuse", pin="hunter2")))
+    assert {route.last_error for route, _ in routes.saved if route.last_error} == {"bad ***"}
 
 
 @pytest.mark.parametrize("by_events", [False, True])

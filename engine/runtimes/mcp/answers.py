@@ -7,7 +7,7 @@ from typing import cast
 
 from mcp import MCPError
 from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, PARSE_ERROR, REQUEST_TIMEOUT, CallToolResult, ErrorData, TextContent
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_answer
 from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, LOGIN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
@@ -17,6 +17,7 @@ from toolagent.core.texts import well_formed_value
 from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, output_of
 
 _TOLD_CHARACTERS = 4096
+_TOLD_FAULTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,13 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:
             return CallFailed(ErrorType.EXECUTION_ERROR, f"The server answered with the error {error.code}: {message}", details)
+
+
+def strange_result(error: ValidationError) -> CallFailed:
+    """The failure of a call whose answer is no result of a tool. Says where, without values: a part of a secret would not be masked."""
+    faults = error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD_FAULTS]
+    told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults)
+    return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told[:_TOLD_CHARACTERS]}")
 
 
 def _refusal_of(error: MCPError, message: str) -> NotSent:

@@ -14,7 +14,7 @@ from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartF
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of, named_in, with_keys
-from engine.runtimes.mcp.answers import answer_of, failure_of
+from engine.runtimes.mcp.answers import answer_of, failure_of, strange_result
 from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT, STRANGE
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
@@ -158,8 +158,7 @@ class RemoteMcpRuntime:
                 server.session.forsake()
             raise _explained(server, failure_of(error, server.secrets)) from error
         except ValidationError as error:
-            told = str(error)[:_TOLD_CHARACTERS]
-            raise CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told}") from error
+            raise strange_result(error) from error
         answer = await asyncio.to_thread(answer_of, result, self._http.max_result_bytes, server.secrets)
         request.dialogue.show(answer.content)
         return answer.output

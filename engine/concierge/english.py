@@ -79,7 +79,8 @@ PATTERNS = patterns(
         (
             rf"^{_COURTESY}{_MEND}\b(?! (?:of|for|status|progress|task|is|was|has|failed|done)\b)(?P<about>.*)$",
             rf"^{_COURTESY}(?:diagnose|inspect|check) and {_MEND}\b(?: (?:it|this|that)\b)?"
-            r"(?P<about>(?: (?!(?:with|using|by|in|for)\b)\S+){0,5} tool\b.*|(?: (?:the|our|your|my))?(?: \S+(?: *[:,;.].*)?)?)$",
+            r"(?P<about>(?: (?!(?:with|using|by|in|for)\b)\S+){0,5} tool\b.*|(?: (?:the|our|your|my))?(?: \S+(?: *[:,;.].*)?)?"
+            r"|:?(?: (?:the|our|your|my))? \W?[a-z][\w-]*[_:]\w.*)$",
             rf"^(?P<about>.+)(?<!why )(?<!how )(?<!when )(?<!who )\b(?:please|kindly|{_ASKED}) (?:please )?{_MEND} (?:it|that|this)\b",
             rf"^(?=.*\b(?:please|kindly|{_ASKED})\b)(?P<about>.+)[;,.:!] ?(?:and |then )?{_MEND} (?:it|that|this)\b",
         ),

@@ -2,6 +2,8 @@
 
 from datetime import datetime, timedelta
 
+from pydantic import JsonValue
+
 from engine.calling.turn import Again, Turn
 from engine.calls.endings import Refused, told_of
 from engine.calls.file_parameters import FileRefused
@@ -216,14 +218,18 @@ def is_lost(failure: RuntimeFailure) -> bool:
 
 
 def _issues_of(failure: RuntimeFailure) -> tuple[ValidationIssue, ...]:
-    """The issues that the tool reported: `errors` in our form, or a `field` or `path`."""
+    """The issues that the tool reported: those of `errors` that have our form; without any, one by its `field` or `path`."""
     listed = failure.details.get("errors")
-    if isinstance(listed, list):
-        return tuple(
-            ValidationIssue(path=path, message=message, keyword=str(issue.get("keyword") or ""))
-            for issue in listed
-            if isinstance(issue, dict) and isinstance(path := issue.get("path"), str) and isinstance(message := issue.get("message"), str)
-        )
+    if isinstance(listed, list) and (known := [issue for one in listed if (issue := _issue_in(one)) is not None]):
+        return tuple(known)
     named = failure.details.get("path") or failure.details.get("field")
     where = named if isinstance(named, str) and named.startswith("$") else f"$.{named}" if isinstance(named, str) else "$"
     return (ValidationIssue(path=where, message=failure.message),)
+
+
+def _issue_in(told: JsonValue) -> ValidationIssue | None:
+    match told:
+        case {"path": str() as path, "message": str() as message}:
+            return ValidationIssue(path=path, message=message, keyword=str(told.get("keyword") or ""))
+        case _:
+            return None

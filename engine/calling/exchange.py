@@ -21,7 +21,6 @@ from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import NO_FOLDER, ToolRequest
-from engine.runtimes.secrecy import find_secrets
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -111,7 +110,7 @@ class Exchange:
             return attempt.refused(refusal)
         except RuntimeFailure as failure:
             # It is recorded, and told to the model of a repair.
-            failure.hide(await find_secrets(entry.manifest.input_schema, attempt.plan.params))
+            await failure.hide_secrets(entry.manifest.input_schema, attempt.plan.params)
             if failure.error_type is ErrorType.TIMEOUT:
                 self._look_after(entry)
             return attempt.after_failure(failure)

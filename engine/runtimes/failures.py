@@ -8,13 +8,16 @@ RuntimeFailure           carries an `ErrorType`, a message for the caller and de
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 from pydantic import JsonValue
 
 from engine.runtimes.given_secrets import without_given, without_given_value
-from engine.runtimes.secrecy import masked_all, masked_text
+from engine.runtimes.secrecy import find_secrets, masked_all, masked_text
+from engine.validation.long_values import walked
 from toolagent.contracts.calls import ErrorType
+from toolagent.contracts.contract import JsonSchema
 from toolagent.core.texts import well_formed, well_formed_value
 
 _OURS = {
@@ -45,6 +48,11 @@ class RuntimeFailure(Exception):
                 for name, value in self.details.items()
             }
             self.args = (self.message,)
+
+    async def hide_secrets(self, schema: JsonSchema, params: dict[str, JsonValue]) -> None:
+        """`hide` the secret parameters of the call, without blocking the event loop: a hundred in long details take half a second."""
+        if secrets := await find_secrets(schema, params):
+            await walked(self.details, partial(self.hide, secrets))
 
     def explain(self, **more: JsonValue) -> None:
         """Add details."""

@@ -1,8 +1,12 @@
 """The secret parameters of a call, in what the tool says."""
 
+import threading
+
 import pytest
 from pydantic import JsonValue
 
+from engine.runtimes import secrecy
+from engine.runtimes.auditing import audit
 from engine.runtimes.auditing.audit import Audited
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.runtime import ToolRequest
@@ -62,3 +66,23 @@ async def test_the_audit_of_a_served_tool_repeats_none() -> None:
         async with audited.call(ToolRequest("call-12345678", {"password": "hunter2"}, 1.0)):
             raise CallFailed(ErrorType.EXECUTION_ERROR, "bad hunter2")
     assert [entry.message for entry in told.entries] == ["bad ***"]
+
+
+async def test_many_parameters_and_details_are_walked_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: dict[str, threading.Thread] = {}
+
+    def noted(place: object, name: str) -> None:
+        walk = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *given: (threads.update({name: threading.current_thread()}), walk(*given))[1])
+
+    failure = CallFailed(ErrorType.VALIDATION_ERROR, "bad", {"errors": ["hunter2"] * 5_000})
+    noted(secrecy, "secrets_of")
+    noted(audit, "masked_params")
+    noted(failure, "hide")
+    audited = Audited(Told(), "here", ToolManifest(tool_id="t", name="T", input_schema=SCHEMA), (), None)
+    many: dict[str, JsonValue] = {"password": "hunter2", **{f"x{number}": number for number in range(5_000)}}
+    with pytest.raises(CallFailed):
+        async with audited.call(ToolRequest("call-12345678", many, 1.0)):
+            raise failure
+    assert failure.details == {"errors": ["***"] * 5_000}
+    assert (sorted(threads), threading.main_thread() in threads.values()) == (["hide", "masked_params", "secrets_of"], False)

@@ -26,7 +26,6 @@ from pydantic import ValidationError
 from engine.network.proxy_rules import Asked
 from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.runtime import ToolRequest
-from engine.runtimes.secrecy import find_secrets
 from engine.validation.long_values import walked
 from toolagent.contracts.audit import AuditEntry, AuditPage
 from toolagent.contracts.calls import ErrorType
@@ -233,7 +232,7 @@ class Audited:
             try:
                 yield
             except RuntimeFailure as failure:
-                failure.hide(await find_secrets(called.input_schema, request.params))
+                await failure.hide_secrets(called.input_schema, request.params)
                 raise
 
     def _entry(self, action: Literal["call", "start"]) -> AuditEntry:

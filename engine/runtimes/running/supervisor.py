@@ -16,7 +16,6 @@ from engine.runtimes.running.instances import Instance, Instances, key_of
 from engine.runtimes.running.keeping import Keeping
 from engine.runtimes.running.route_board import Alert, RouteBoard, RouteStore, no_alert
 from engine.runtimes.runtime import AnyRuntime, Installing, Mortal, Offer, Offering, PerCall, Progress
-from engine.runtimes.secrecy import find_secrets
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.routes import RunState, ToolRoute
@@ -262,7 +261,7 @@ class Supervisor:
             except NotSent as failure:
                 await dispatch.marks.after_not_sent()
                 # Its message becomes the state of the tool, if that is replaced.
-                failure.hide(await find_secrets(dispatch.entry.manifest.input_schema, dispatch.request.params))
+                await failure.hide_secrets(dispatch.entry.manifest.input_schema, dispatch.request.params)
                 raise
             except CallFailed as failure:
                 if failure.outcome == "unknown" and failure.error_type is ErrorType.EXECUTION_ERROR:

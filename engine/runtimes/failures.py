@@ -26,6 +26,13 @@ _OURS = {
 }
 """Words of the service that others decide by. A caller may have a secret that is such a word."""
 
+_NAMES = (
+    *("reason", "outcome", "cause", "missing", "secret", "dependencies", "content"),
+    *("status_code", "code", "data", "is_error", "errors", "path", "field"),
+    *("tool_ended", "other_calls", "ended", "exit_code", "last_answer", "stderr", "host", "no_such_host"),
+)
+"""Names of details that others decide by."""
+
 
 class RuntimeFailure(Exception):
     """A tool could not do what was asked of it; becomes the `ToolError` of the call.
@@ -44,7 +51,7 @@ class RuntimeFailure(Exception):
         if secrets:
             self.message = masked_text(self.message, secrets)
             self.details = {
-                masked_text(name, secrets): value if _is_ours(name, value) else masked_all(value, secrets)
+                name if name in _NAMES else masked_text(name, secrets): value if _is_ours(name, value) else masked_all(value, secrets)
                 for name, value in self.details.items()
             }
             self.args = (self.message,)

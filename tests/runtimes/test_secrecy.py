@@ -8,7 +8,7 @@ from pydantic import JsonValue
 from engine.runtimes import secrecy
 from engine.runtimes.auditing import audit
 from engine.runtimes.auditing.audit import Audited
-from engine.runtimes.failures import CallFailed
+from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.secrecy import secrets_of
 from tests.runtimes.test_local import Told
@@ -41,6 +41,13 @@ def test_words_of_the_service_stay() -> None:
     failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad stopped", {"reason": "stopped", "cause": "it was stopped"})
     failure.hide(secrets_of(SCHEMA, {"password": ["stopped", "unknown"]}))
     assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped", "cause": "it was ***"})
+
+
+@pytest.mark.parametrize("name", ["reason", "tool_ended", "status_code", "code"])
+def test_names_that_others_decide_by_stay(name: str) -> None:
+    failure = no_answer("bad", reason="stopped", tool_ended="killed", status_code=503)
+    failure.hide(secrets_of(SCHEMA, {"password": name}))
+    assert failure.details == {"reason": "stopped", "tool_ended": "killed", "status_code": 503, "outcome": "unknown"}
 
 
 def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:

@@ -80,9 +80,15 @@ async def test_many_parameters_and_details_are_walked_beside_the_event_loop(monk
 
     def noted(place: object, name: str) -> None:
         walk = getattr(place, name)
-        monkeypatch.setattr(place, name, lambda *given: (threads.update({name: threading.current_thread()}), walk(*given))[1])
 
-    failure = CallFailed(ErrorType.VALIDATION_ERROR, "bad", {"errors": ["hunter2"] * 5_000})
+        def seen(*given: object) -> object:
+            threads[name] = threading.current_thread()
+            return walk(*given)
+
+        monkeypatch.setattr(place, name, seen)
+
+    said: list[JsonValue] = ["hunter2"] * 5_000
+    failure = CallFailed(ErrorType.VALIDATION_ERROR, "bad", {"errors": said})
     noted(secrecy, "secrets_of")
     noted(audit, "masked_params")
     noted(failure, "hide")

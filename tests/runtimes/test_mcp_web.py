@@ -300,6 +300,17 @@ async def test_a_session_that_the_server_forgot_is_made_anew(supervisor: Supervi
     assert (reply.output, [method for method, _ in far.seen].count("initialize")) == ({"text": "done"}, 2)
 
 
+async def test_a_session_that_was_forgotten_keeps_no_later_call_waiting(supervisor: Supervisor, far: Far) -> None:
+    entry = entry_of(far.source())
+    await supervisor.call(Dispatch(entry, request_of(60.0)))
+    far.session = 2
+    with pytest.raises(NotSent):
+        await supervisor.call_running(Dispatch(entry, request_of(60.0)))
+    async with asyncio.timeout(20):
+        reply = await supervisor.call(Dispatch(entry, request_of(60.0)))
+    assert (reply.output, [method for method, _ in far.seen].count("initialize")) == ({"text": "done"}, 2)
+
+
 async def test_a_server_that_is_not_there_is_not_sent_to(parts: RuntimeParts) -> None:
     with pytest.raises(StartFailed) as caught:
         await runtime_of(parts).start(TOOL, McpSource(tool_name="act", url=f"http://127.0.0.1:{free_port()}/mcp"), silent)

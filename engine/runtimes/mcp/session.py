@@ -116,8 +116,9 @@ class Session:
         await asyncio.wait([self._task])
 
     def forsake(self) -> None:
-        """Takes no more calls. Running calls may still be answered."""
+        """Takes no more calls. Running calls may still be answered; it ends with the last, because later calls wait for its end."""
         self._is_forsaken = True
+        self._leave_if_done()
 
     async def call(self, name: str, request: ToolRequest, meta: Mapping[str, JsonValue], headers: Mapping[str, str]) -> CallToolResult:
         """Sends the call, and again with the answers to each round of questions. A cancellation is sent to the server.
@@ -249,6 +250,11 @@ class Session:
             yield
         finally:
             self.open_calls -= 1
+            self._leave_if_done()
+
+    def _leave_if_done(self) -> None:
+        if self._is_forsaken and not self.open_calls:
+            self._leave.set()
 
 
 async def _is_discovered(session: ClientSession) -> bool:

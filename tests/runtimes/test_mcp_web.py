@@ -107,7 +107,7 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                     self.wfile.write(b"{")
                     self.close_connection = True
                 case "garbage":
-                    self.say(200, b"{]", {"Content-Type": "application/json"})
+                    self.say(200, b'{"%s"]' % str(params.get("pin")).encode(), {"Content-Type": "application/json"})
                 case "hang":
                     time.sleep(600)
                 case "strange":
@@ -261,8 +261,9 @@ async def test_what_goes_wrong_fails_the_call_alone_and_it_is_not_sent_again(
     assert far.calls() == 2
 
 
-async def test_a_result_of_another_form_is_told_without_its_values(parts: RuntimeParts, far: Far) -> None:
-    failure = await failing(parts, far, "misform", pin="sesame" * 20)
+@pytest.mark.parametrize("mode", ["misform", "garbage"])
+async def test_a_result_of_another_form_is_told_without_its_values(parts: RuntimeParts, far: Far, mode: str) -> None:
+    failure = await failing(parts, far, mode, pin="sesame" * 20)
     assert failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
     assert "sesame" not in failure.message
 

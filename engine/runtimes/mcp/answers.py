@@ -18,6 +18,8 @@ from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, 
 
 _TOLD_CHARACTERS = 4096
 _TOLD_FAULTS = 3
+_QUOTE = " [type="
+"""Where the SDK's errors begin to quote the answer. They cut a long secret in its middle, where no mask finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,9 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.EXECUTION_ERROR, message, {"reason": "question_declined"})
         case _ if error.code == STRANGE:
             return CallFailed(ErrorType.EXECUTION_ERROR, message)
-        case _ if error.code in (TOO_LARGE, PARSE_ERROR):
+        case _ if error.code == PARSE_ERROR:
+            return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message.partition(_QUOTE)[0], details)
+        case _ if error.code == TOO_LARGE:
             return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, details)
         case _ if error.code == INVALID_PARAMS:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)

@@ -76,10 +76,8 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
             return CallFailed(ErrorType.EXECUTION_ERROR, message, {"reason": "question_declined"})
         case _ if error.code == STRANGE:
             return CallFailed(ErrorType.EXECUTION_ERROR, message)
-        case _ if error.code == PARSE_ERROR:
+        case _ if error.code in (TOO_LARGE, PARSE_ERROR):
             return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message.partition(_QUOTE)[0], details)
-        case _ if error.code == TOO_LARGE:
-            return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, details)
         case _ if error.code == INVALID_PARAMS:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:

@@ -1,5 +1,6 @@
 """One attempt at a call: its mark in the database, and the form of its end."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from pydantic import JsonValue
@@ -10,6 +11,7 @@ from engine.calls.file_parameters import FileRefused
 from engine.calls.large_results import FittedOutput
 from engine.calls.records import record_of
 from engine.runtimes.failures import CallFailed, NoSlot, RuntimeFailure
+from engine.runtimes.secrecy import masked_text
 from engine.store.calls import CallTable
 from engine.store.claims import Claim
 from engine.store.clock import now
@@ -82,10 +84,12 @@ class Attempt:
         issues = _issues_of(failure) if failure.error_type is ErrorType.VALIDATION_ERROR else ()
         return self.refused(Refused(failure.error_type, failure.message, details, issues))
 
-    def file_refused(self, refusal: FileRefused) -> Finished:
-        """The refusal of a file: a parameter before the request was sent, an output after that."""
+    def file_refused(self, refusal: FileRefused, secrets: Sequence[str]) -> Finished:
+        """The refusal of a file, without `secrets`: a parameter before the request was sent, an output after that."""
         told = {"outcome": "executed"} if self._sent_at else {"sent": False}
-        return self.refused(Refused(refusal.error.type, refusal.error.message, {"path": refusal.path, **told}, refusal.issues))
+        path, message = (masked_text(text, secrets) for text in (refusal.path, refusal.issues[0].message))
+        shown = FileRefused(refusal.error.type, path, message)
+        return self.refused(Refused(shown.error.type, shown.error.message, {"path": path, **told}, shown.issues))
 
     def refused(self, refusal: Refused) -> Finished:
         return Finished(

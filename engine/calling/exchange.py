@@ -21,6 +21,7 @@ from engine.runtimes.failures import RuntimeFailure
 from engine.runtimes.running.dispatch import Dispatch
 from engine.runtimes.running.supervisor import Aftermath, Reply, Supervisor
 from engine.runtimes.runtime import NO_FOLDER, ToolRequest
+from engine.runtimes.secrecy import find_secrets
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.catalog import ToolEntry
 from toolagent.contracts.manifest import ToolManifest
@@ -105,7 +106,7 @@ class Exchange:
         try:
             return await self._answered(send, attempt, folder, turn)
         except FileRefused as refusal:
-            return attempt.file_refused(refusal)
+            return attempt.file_refused(refusal, await find_secrets(entry.manifest.input_schema, attempt.plan.params))
         except Refused as refusal:
             return attempt.refused(refusal)
         except RuntimeFailure as failure:

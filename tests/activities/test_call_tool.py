@@ -218,6 +218,9 @@ async def test_a_secret_parameter_that_the_tool_repeats_in_an_error_is_masked(ru
     tool.status, tool.answer = b"500 Internal Server Error", b'{"error":{"type":"x","message":"bad %b"}}' % SAID.encode()
     told = (await run(tool.url)).model_dump_json()
     assert ("bad ***" in told, SAID in told) == (True, False)
+    tool.status, tool.answer = b"200 OK", b'{"%b": "none.png"}' % SAID.encode()
+    told = (await run(tool.url, call_id="call-00000002", output={"additionalProperties": {"format": "file-path"}})).model_dump_json()
+    assert ("$.***" in told, SAID in told) == (True, False)
 
 
 async def test_faults_of_a_form_that_is_not_ours_are_left_out_and_the_whole_stays_at_fault(run: Run, tool: Tool) -> None:

@@ -53,13 +53,21 @@ def of_mcp(said: str) -> None:
 
 
 def of_a_script(said: str) -> None:
+    _judged(Execution(1, b"", said.encode(), Ending(), 0.1))
+
+
+def of_a_flood(said: str) -> None:
+    _judged(Execution(137, b"", said.encode()[:3_000], Ending(), 0.1, "stderr"))
+
+
+def _judged(done: Execution) -> None:
     try:
-        verdict(Execution(1, b"", said.encode(), Ending(), 0.1), SandboxLimits(), 1.0)
+        verdict(done, SandboxLimits(), 1.0)
     except ScriptFailure as failure:
         raise failure.as_call_failure from failure
 
 
-@pytest.mark.parametrize("fail", [of_http, of_mcp, of_a_script])
+@pytest.mark.parametrize("fail", [of_http, of_mcp, of_a_script, of_a_flood])
 @pytest.mark.parametrize("is_given", [True, False])
 def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None], *, is_given: bool) -> None:
     """The cuts are 2000, 4096 and 8192 characters from the beginning or from the end."""

@@ -33,7 +33,7 @@ class ScriptReply:
 
 def verdict(done: Execution, limits: SandboxLimits, wall_s: float, max_values: int = MAX_RESULT_VALUES) -> ScriptReply:
     """Raises ScriptFailure."""
-    stderr = without_progress(done.stderr.decode(errors="replace")).strip("\n")
+    stderr = without_progress(done.stderr.decode(errors="replace")).strip("\n") + ("…" if done.cut == "stderr" else "")
     failure = _limit(done, limits, wall_s) or _end(done)
     if failure is None:
         try:

@@ -45,7 +45,7 @@ class GuardedChats(Chats):
 
     async def close(self, chat_id: str) -> None:
         with _told("The chat cannot be closed now.", ChatUnreachableError):
-            async with self._recording.recorded():
+            async with self._recording.recorded(looks=True):
                 await super().close(chat_id)
 
 
@@ -66,7 +66,7 @@ class GuardedMaking(Making):
 
     async def cancel(self, task_id: str) -> bool:
         with _told("The end of a task cannot be recorded now.", MakingUnreachableError):
-            async with self._recording.recorded():
+            async with self._recording.recorded(looks=True):
                 return await super().cancel(task_id)
 
     async def guide(self, task_id: str, guidance: Guidance) -> bool:

@@ -80,7 +80,7 @@ async def deleted(dependencies: Dependencies, chat_id: str) -> None:
     try:
         await dependencies.client.chats.close(chat_id)
     except ChatUnreachableError as away:
-        raise _unreachable(away) from away
+        raise _unreachable(away, "The chat is still there: delete it again.") from away
     await dependencies.chats.forget(chat_id)
 
 
@@ -110,7 +110,8 @@ async def _said(dependencies: Dependencies, message: ChatMessage, *, is_named: b
         await _require_same(dependencies, message)
         reply = await dependencies.client.chats.say(message)
     except ChatUnreachableError as away:
-        raise _unreachable(away) from away
+        remedy = "Say it again with the same Idempotency-Key, and it is said once; without one it may be answered twice."
+        raise _unreachable(away, remedy) from away
     except ChatRefusedError as refused:
         raise _refused(refused) from refused
     if is_named:
@@ -205,9 +206,8 @@ async def _found(dependencies: Dependencies, chat_id: str) -> ListedChat:
     return chat
 
 
-def _unreachable(away: ChatUnreachableError) -> Refusal:
-    told = f"{away} Say it again with the same Idempotency-Key, and it is said once; without one it may be answered twice."
-    return Refusal(ErrorType.UNAVAILABLE, told, headers=_RETRY)
+def _unreachable(away: ChatUnreachableError, remedy: str) -> Refusal:
+    return Refusal(ErrorType.UNAVAILABLE, f"{away} {remedy}", headers=_RETRY)
 
 
 def _refused(refused: ChatRefusedError) -> Refusal:

@@ -1,8 +1,8 @@
-"""A client that refuses calls and messages while they cannot be recorded."""
+"""A client that refuses calls, messages and tasks while they cannot be recorded."""
 
 import uuid
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 
 from temporalio.client import Client
@@ -11,17 +11,26 @@ from api.client.recording import Recording, UnrecordableError
 from api.json_object import JsonObject
 from toolagent.client.call_ids import new_call_id
 from toolagent.client.chats import Chats
-from toolagent.client.failures import AnswerPendingError, CallRefusedError, ChatUnreachableError, ControlFailedError
+from toolagent.client.failures import (
+    AnswerPendingError,
+    CallRefusedError,
+    ChatUnreachableError,
+    ControlFailedError,
+    MakingUnreachableError,
+)
 from toolagent.client.handles import BatchHandle, CallHandle
+from toolagent.client.making import Making
 from toolagent.client.temporal import ToolAgentClient
 from toolagent.contracts.batches import BatchEnd, ToolBatch
 from toolagent.contracts.calls import ErrorType, ToolCall, ToolError, ToolResult
 from toolagent.contracts.chats import ChatMessage, ChatReply
+from toolagent.contracts.making import Guidance, MakeRequest
 from toolagent.contracts.routes import ToolControl, ToolRoute
 from toolagent.contracts.tasks import TaskView
 from toolagent.core.calls.batches import keyed_batch_id
 from toolagent.core.calls.idempotency import keyed_call_id
 from toolagent.core.calls.results import failed
+from toolagent.core.failures import StoreUnwritableError
 
 
 class GuardedChats(Chats):
@@ -30,11 +39,40 @@ class GuardedChats(Chats):
         self._recording = recording
 
     async def say(self, message: ChatMessage) -> ChatReply:
-        try:
+        with _told("Messages cannot be recorded now.", ChatUnreachableError):
             async with self._recording.recorded():
                 return await super().say(message)
+
+    async def close(self, chat_id: str) -> None:
+        with _told("The chat cannot be closed now.", ChatUnreachableError):
+            async with self._recording.recorded(looks=True):
+                await super().close(chat_id)
+
+
+class GuardedMaking(Making):
+    def __init__(self, client: Client, recording: Recording) -> None:
+        super().__init__(client)
+        self._recording = recording
+
+    async def start(self, request: MakeRequest) -> None:
+        """Raises StoreUnwritableError if nothing was sent to Temporal yet."""
+        try:
+            self._recording.require()
         except UnrecordableError as error:
-            raise ChatUnreachableError(f"Messages cannot be recorded now. {error}") from error
+            raise StoreUnwritableError(error.cause, str(error), str(error)) from error
+        with _told("Tasks cannot be recorded now.", MakingUnreachableError):
+            async with self._recording.recorded():
+                await super().start(request)
+
+    async def cancel(self, task_id: str) -> bool:
+        with _told("The end of a task cannot be recorded now.", MakingUnreachableError):
+            async with self._recording.recorded(looks=True):
+                return await super().cancel(task_id)
+
+    async def guide(self, task_id: str, guidance: Guidance) -> bool:
+        with _told("Messages cannot be recorded now.", MakingUnreachableError):
+            async with self._recording.recorded():
+                return await super().guide(task_id, guidance)
 
 
 class GuardedCalls(ToolAgentClient):
@@ -42,7 +80,7 @@ class GuardedCalls(ToolAgentClient):
 
     def __init__(self, client: Client, recording: Recording, *, patience_s: float) -> None:
         super().__init__(client, patience_s=patience_s)
-        self._recording, self.chats = recording, GuardedChats(client, recording)
+        self._recording, self.chats, self.making = recording, GuardedChats(client, recording), GuardedMaking(client, recording)
 
     async def start(self, call: ToolCall, call_id: str | None = None, *, is_new: bool = False) -> CallHandle:
         keyed = keyed_call_id(call)
@@ -88,6 +126,15 @@ class GuardedCalls(ToolAgentClient):
         except UnrecordableError as error:
             result = failed(call_id, tool_id, _error(error), datetime.now(UTC))
             raise (AnswerPendingError if error.was_sent else CallRefusedError)(result) from error
+
+
+@contextmanager
+def _told(what: str, failure: Callable[[str], Exception]) -> Generator[None]:
+    """Raises `failure`, given what cannot be done and why, if the block cannot be recorded."""
+    try:
+        yield
+    except UnrecordableError as error:
+        raise failure(f"{what} {error}") from error
 
 
 def _error(error: UnrecordableError) -> ToolError:

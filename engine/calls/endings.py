@@ -1,9 +1,13 @@
 """Errors of calls, with or without a sent request."""
 
+import re
+from collections.abc import Iterator
+
 from pydantic import JsonValue
 from pydantic_core import to_json
 
 from toolagent.contracts.calls import ErrorType, ToolError, ValidationIssue
+from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.core.calls.json_size import MAX_STARTED_VALUES, excess_of
 from toolagent.core.calls.masking import masked_text
@@ -43,7 +47,7 @@ async def misfit_of(manifest: ToolManifest, output: JsonValue) -> Refused | None
     if not issues:
         return None
     if has_secrets:
-        issues = tuple(issue if _quotes_nothing(issue) else _unquoted(issue) for issue in issues)
+        issues = tuple(issue if _quotes_nothing(issue) else _unquoted(issue) for issue in _without_names(issues, schema))
     listed = "; ".join(f"{issue.path}: {issue.message}" for issue in issues[:3])
     message = f"The tool ran, but its output does not fit its output schema: {listed}"
     details: JsonValue = {"outcome": "executed", **({"output": output} if not has_secrets and _is_small(output) else {})}
@@ -102,6 +106,32 @@ def _is_small(output: JsonValue) -> bool:
 def _quotes_nothing(issue: ValidationIssue) -> bool:
     """Whether the message has only words of the schema, and a mask for the value."""
     return issue.keyword in {"required", "limit"} or issue.message.startswith(MASK)
+
+
+def _without_names(issues: tuple[ValidationIssue, ...], schema: JsonSchema) -> tuple[ValidationIssue, ...]:
+    """The issues, with the names of members masked in their paths that do not stand in the schema: such a name may be a secret."""
+    known = "|".join(map(re.escape, sorted({*_names_in(schema)}, key=len, reverse=True)))
+    step = re.compile(rf"((?:\.(?:{known})|\[\d+\])(?=[.\[]|\Z))|(\.?)(?s:.)[^.\[]*")
+
+    def masked(path: str) -> str:
+        return f"${step.sub(lambda found: found[1] or found[2] + MASK, path[1:])}"
+
+    return tuple(issue.model_copy(update={"path": masked(issue.path)}) for issue in issues)
+
+
+def _names_in(schema: JsonValue) -> Iterator[str]:
+    match schema:
+        case dict():
+            yield from schema
+            for part in schema.values():
+                yield from _names_in(part)
+        case list():
+            for part in schema:
+                yield from _names_in(part)
+        case str():
+            yield schema
+        case _:
+            return
 
 
 def _unquoted(issue: ValidationIssue) -> ValidationIssue:

@@ -1,6 +1,7 @@
 """Checks that folders have free disk space and can be written."""
 
 import asyncio
+import errno
 import os
 import tempfile
 from collections.abc import Mapping
@@ -32,7 +33,14 @@ async def require_writing(folders: Mapping[str, Path]) -> None:
         try:
             await asyncio.to_thread(_write, folder)
         except OSError as error:
-            raise _unwritable("cannot_write", f"{name} cannot be written: {error.strerror}.") from error
+            raise unwritten(name, error) from error
+
+
+def unwritten(name: str, error: OSError) -> StoreUnwritableError:
+    """The failure of a write to this folder."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return _unwritable("disk_full", f"{name}: the disk is full.")
+    return _unwritable("cannot_write", f"{name} cannot be written: {error.strerror}.")
 
 
 def _unwritable(cause: str, told: str) -> StoreUnwritableError:

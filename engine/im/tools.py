@@ -6,6 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from engine.disk.room import unwritten
 from engine.im.client import ImClient
 from engine.im.windows import WindowFull
 from toolagent.contracts.im import ImFunctionOffer
@@ -97,8 +98,11 @@ class ImFunctions:
         )
 
     async def run(self, name: str, given: dict[str, JsonValue], use: str) -> dict[str, JsonValue]:
-        """Runs once for each `use`. Raises ImUseRefusedError, ImKeyUsedError, OSError."""
+        """Runs once for each `use`. Raises ImUseRefusedError, ImKeyUsedError, StoreUnwritableError."""
         function = next((one for one in _FUNCTIONS if one.name == name), None)
         if function is None:
             raise ImUseRefusedError(f"There is no function {name[:80]!r}; there are: {', '.join(one.name for one in _FUNCTIONS)}.")
-        return await function.run(self._client, given, use)
+        try:
+            return await function.run(self._client, given, use)
+        except OSError as error:
+            raise unwritten("The folder of IM windows", error) from error

@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import cast
 from weakref import WeakValueDictionary
@@ -108,22 +109,28 @@ class ServerLooks:
 
     async def _listed(self, name: str, spec: McpServerSpec, source: McpSource) -> Listing:
         """Raises RuntimeFailure, McpServersBusyError."""
+        manifest, source = _manifest(name, spec), source.model_copy(update={"process": None})
+        # One at a time for each name, before it takes a slot: a slow server that many ask for must not keep the others out.
+        async with self._turns.setdefault(name, asyncio.Lock()), self._slot():
+            if source.url is not None:
+                return await self._runtime.listed(manifest, source, lambda _: None)
+            # In a process of its own, apart from the one that answers calls. All of a name have the same folders.
+            try:
+                return await self._runtime.listed(manifest, source, lambda _: None)
+            finally:
+                await asyncio.to_thread(self._runtime.discard, manifest.tool_id)
+
+    @asynccontextmanager
+    async def _slot(self) -> AsyncGenerator[None]:
+        """Raises McpServersBusyError."""
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 await self._asking.acquire()
         except TimeoutError:
             message = f"{_ASKED_AT_ONCE} MCP servers are being asked for their tools, and have not answered. Try again in a minute."
             raise McpServersBusyError(message) from None
-        manifest, source = _manifest(name, spec), source.model_copy(update={"process": None})
         try:
-            if source.url is not None:
-                return await self._runtime.listed(manifest, source, lambda _: None)
-            # In a process of its own, apart from the one that answers calls. One at a time for each name: they have the same folders.
-            async with self._turns.setdefault(name, asyncio.Lock()):
-                try:
-                    return await self._runtime.listed(manifest, source, lambda _: None)
-                finally:
-                    await asyncio.to_thread(self._runtime.discard, manifest.tool_id)
+            yield
         finally:
             self._asking.release()
 

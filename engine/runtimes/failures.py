@@ -23,6 +23,11 @@ from toolagent.core.texts import well_formed, well_formed_value
 _OURS = {
     "reason": frozenset({"stopped", "no_slot", "login_required", "question_declined"}),
     "outcome": frozenset({"executed", "failed", "unknown"}),
+    "cause": frozenset(
+        {"dns", "connect", "refused", "tls", "unreachable", "redirects", "encoding"}
+        | {"time", "output", "memory", "processes", "levels", "disk", "file"}
+        | {"server_gone", "no_answer", "garbage", "ambiguous", "not_found", "prompt_lost", "interrupted"}
+    ),
 }
 """Words of the service that others decide by. A caller may have a secret that is such a word."""
 

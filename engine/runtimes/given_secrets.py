@@ -11,6 +11,8 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
+from engine.runtimes.cut_secrets import without_parts
+
 _SHORTEST = 6
 """Characters: shorter secrets would match parts of words."""
 _MOST = 10_000
@@ -31,6 +33,7 @@ def remember_given(secret: str) -> None:
 
 def without_given(text: str) -> str:
     """The text without given secrets. The longest is replaced first, as one may contain another."""
+    text = without_parts(text, _given)
     for form in sorted((form for form in _given if form in text), key=len, reverse=True):
         text = text.replace(form, _SHOWN)
     return text

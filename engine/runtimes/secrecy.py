@@ -6,6 +6,7 @@ from functools import partial
 
 from pydantic import JsonValue
 
+from engine.runtimes.cut_secrets import without_parts
 from engine.validation.long_values import walked
 from toolagent.contracts.contract import JsonSchema
 from toolagent.core.schemas import mentions_secrets, secret_values
@@ -39,14 +40,15 @@ def masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
 
 
 def masked_text(text: str, secrets: Sequence[str]) -> str:
-    """Masks all secrets, also short ones."""
+    """Masks all secrets, also short ones, and a part of one that a cut has left."""
+    text = without_parts(text, secrets)
     for secret in secrets:
         text = text.replace(secret, _MASK)
     return text
 
 
 def masked_all(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
-    """Masks all secrets in a JSON value, also short ones, and in the names of members."""
+    """Masks all secrets in a JSON value, also short ones, in the names of members, and numbers that are one."""
     match value:
         case str():
             return masked_text(value, secrets)
@@ -54,8 +56,10 @@ def masked_all(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
             return [masked_all(one, secrets) for one in value]
         case dict():
             return {masked_text(name, secrets): masked_all(one, secrets) for name, one in value.items()}
-        case _:
+        case None | bool():
             return value
+        case _:
+            return _MASK if str(value) in secrets else value
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

@@ -64,6 +64,9 @@ class McpServerRows(DatabaseAccess):
         """By name."""
         return tuple(map(_server, await self._database.mappings(_SERVERS.order_by(mcp_servers.c.name))))
 
+    async def names(self) -> Sequence[str]:
+        return await self._database.scalars(select(mcp_servers.c.name))
+
     async def is_taken(self, name: str) -> bool:
         """Whether a server or a group has this name."""
         found = (select(mcp_servers.c.name).filter_by(name=name), select(groups.c.group_id).filter_by(group_id=name))

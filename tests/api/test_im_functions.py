@@ -6,6 +6,7 @@ from pydantic import JsonValue
 
 from engine.im.tools import ImFunctions
 from tests.api.conftest import House, browse, with_doors
+from tests.disks import file_size_limit
 from tests.im.people import Chats, person, running_client
 from toolagent.contracts.im import ImType
 from toolagent.testing.servers.im_server import ImServer
@@ -39,6 +40,9 @@ async def test_an_agent_lists_reads_and_sends(house: House, tmp_path: Path) -> N
             assert [message["content"] for message in read["messages"]] == ["w1: hello", "one more thing"]  # pyright: ignore
             wrong = {"no window": ("send_message", {**given, "chat_id": "w2"}), "content:": ("send_message", {"chat_id": "w1"})}
             wrong["at most 32768"] = ("send_message", {**given, "content": "x" * 32_769})
+            with file_size_limit(16_000):
+                status, problem = await used("send_message", {**given, "content": "x" * 30_000}, "large")
+            assert (status, problem["details"]) == (503, {"cause": "cannot_write"})
             for told, (name, of_it) in {**wrong, "no function 'dance'": ("dance", {})}.items():
                 status, problem = await used(name, {**of_it})
                 assert (status, told in str(problem["detail"])) == (422, True), problem

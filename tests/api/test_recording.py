@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -15,8 +16,10 @@ from api.client.recording import Recording, UnrecordableError
 from api.views.readiness import Remembered
 from engine.disk.room import require_room
 from tests.disks import tiny_disk
-from toolagent.client.failures import AnswerPendingError, ChatUnreachableError
+from toolagent.client.failures import AnswerPendingError, ChatUnreachableError, MakingUnreachableError
 from toolagent.contracts.chats import ChatMessage
+from toolagent.contracts.making import Guidance, MakeRequest
+from toolagent.contracts.task_specs import BuildTool
 from toolagent.core.failures import StoreUnwritableError
 
 
@@ -80,7 +83,7 @@ class EndlessCalls:
     async def result(self, *_: object, **__: object) -> None:
         await asyncio.Event().wait()
 
-    execute_update_with_start_workflow = execute_update = query = result
+    execute_update_with_start_workflow = execute_update = query = start_workflow = cancel = signal = result
 
 
 @pytest.mark.parametrize("what", ["result", "batch_end"])
@@ -101,6 +104,33 @@ async def test_who_says_something_is_told_what_cannot_be_written(place: Place, r
     async with asyncio.timeout(10):
         with pytest.raises(ChatUnreachableError, match="The disk is full"):
             await (saying or chats.say(ChatMessage(chat_id="a", message="hello", message_id="m")))
+
+
+@pytest.mark.parametrize("what", ["close", "start", "cancel", "guide"])
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+async def test_who_closes_a_chat_or_wants_a_tool_made_is_told_what_cannot_be_written(
+    place: Place, recording: Recording, what: str, when: str
+) -> None:
+    calls = GuardedCalls(cast("Client", EndlessCalls()), recording, patience_s=60)
+    asked = MakeRequest(task_id="create_1", spec=BuildTool(tool_name="adder", description="Adds."))
+    asking = {
+        "close": lambda: calls.chats.close("a"),
+        "start": lambda: calls.making.start(asked),
+        "cancel": lambda: calls.making.cancel("create_1"),
+        "guide": lambda: calls.making.guide("create_1", Guidance(id="1", text="hurry")),
+    }[what]
+    begun = asyncio.ensure_future(asking()) if when == "meanwhile" else None
+    await asyncio.sleep(0)
+    place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
+    async with asyncio.timeout(10):
+        with suppress(UnrecordableError):
+            while when == "before":
+                recording.require()
+                await asyncio.sleep(0.01)
+        with pytest.raises((ChatUnreachableError, MakingUnreachableError, StoreUnwritableError), match="The disk is full") as told:
+            await (begun or asking())
+    # Nothing was sent, so the answer has the cause, and no task to ask for.
+    assert isinstance(told.value, StoreUnwritableError) == ((what, when) == ("start", "before"))
 
 
 async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: Recording) -> None:

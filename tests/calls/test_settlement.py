@@ -86,6 +86,24 @@ async def test_a_wrong_output_of_a_tool_with_secrets_is_not_told(desk: "Desk", t
     assert "sesame" not in result.model_dump_json()
 
 
+@pytest.mark.parametrize(
+    ("output", "path"),
+    [
+        ({"people": {"hunter2": {"a.b": ["x", 1]}}}, "$.people.***.a.b[1]"),
+        ({"people": {"a.hunter2[0]\nc": {"a.b": [1]}}}, "$.people.***.******.a.b[0]"),
+        ({"people": 1}, "$.people"),
+        ([], "$"),
+    ],
+)
+async def test_the_path_of_a_fault_has_no_names_but_those_of_the_schema(output: JsonValue, path: str) -> None:
+    listed: JsonSchema = {"properties": {"a.b": {"items": {"type": "string"}}}}
+    schema: JsonSchema = {"type": "object", "properties": {"people": {"type": "object", "additionalProperties": listed}}}
+    secret: JsonSchema = {"properties": {"pin": {"writeOnly": True}}}
+    misfit = await misfit_of(ToolManifest(tool_id="t", name="T", input_schema=secret, output_schema=schema), output)
+    assert misfit is not None
+    assert [issue.path for issue in misfit.issues] == [path]
+
+
 @pytest.mark.promise("failures-are-data")
 async def test_the_tools_error_is_kept(desk: "Desk") -> None:
     error = ToolError(type=ErrorType.TIMEOUT, message="too slow", details={"outcome": "unknown"})

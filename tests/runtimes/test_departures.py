@@ -1,10 +1,18 @@
 """A tool that is removed from the catalog while it runs ends, and its route is removed."""
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import psutil
+from pydantic import JsonValue
 
 from engine.runtimes.running.departures import Departures
 from engine.runtimes.running.supervisor import Supervisor
+from engine.runtimes.runtime import Progress, Running, ToolRequest, Unstarted
+from tests.runtimes.conftest import Routes as SavedRoutes
 from tests.runtimes.conftest import entry_of, silent
+from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sources import McpSource
 
 
 class Routes:
@@ -17,6 +25,20 @@ class Routes:
         self.forgotten.append((tool_id, host))
 
 
+async def none() -> tuple[str, ...]:
+    return ()
+
+
+class Servers(Unstarted):
+    """Starts nothing."""
+
+    async def start(self, tool: ToolManifest, source: McpSource, progress: Progress) -> Running:  # noqa: ARG002
+        return Running("stdio:1", datetime.now(UTC))
+
+    async def call(self, running: Running, source: McpSource, request: ToolRequest) -> JsonValue:  # noqa: ARG002
+        return None
+
+
 async def test_what_the_registry_has_no_more_is_stopped_and_its_route_forgotten(supervisor: Supervisor) -> None:
     started = await supervisor.start(entry_of(), silent)
     registered, routes = {"versatile"}, Routes()
@@ -24,7 +46,7 @@ async def test_what_the_registry_has_no_more_is_stopped_and_its_route_forgotten(
     async def ids() -> set[str]:
         return registered
 
-    departures = Departures(supervisor, routes, ids, "here")
+    departures = Departures(supervisor, routes, ids, "here", none, ())
     assert await departures.end() == ()
     registered.clear()
     assert await departures.end() == ("versatile",)
@@ -40,5 +62,19 @@ async def test_a_tool_that_only_moves_from_one_file_to_another_goes_on(superviso
     async def ids() -> tuple[str, ...]:
         return next(looks)
 
-    assert await Departures(supervisor, Routes(), ids, "here").end() == ()
+    assert await Departures(supervisor, Routes(), ids, "here", none, ()).end() == ()
     assert supervisor.route("versatile") == started
+
+
+async def test_a_removed_mcp_server_leaves_no_folder_and_one_that_only_dropped_a_tool_keeps_its_own(tmp_path: Path) -> None:
+    supervisor = Supervisor({"mcp": Servers()}, SavedRoutes(), "here")
+    for server in ("near", "far"):
+        source = McpSource(tool_name="act", command=("act",), process=server, server=server)
+        await supervisor.start(entry_of(source, tool_id=f"{server}_act"), silent)
+        (tmp_path / f"{server}.shared" / "home").mkdir(parents=True)
+
+    async def servers() -> tuple[str, ...]:
+        return ("far",)
+
+    assert await Departures(supervisor, Routes(), none, "here", servers, (tmp_path,)).end() == ("far_act", "near_act")
+    assert [(tmp_path / f"{server}.shared").exists() for server in ("near", "far")] == [False, True]

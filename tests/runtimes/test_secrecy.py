@@ -1,20 +1,30 @@
 """The secret parameters of a call, in what the tool says."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
+from mcp_types import CallToolResult, TextContent
 from pydantic import JsonValue
 
 from engine.runtimes import secrecy
 from engine.runtimes.auditing import audit
 from engine.runtimes.auditing.audit import Audited
+from engine.runtimes.environments.execution import Execution
+from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import CallFailed, no_answer
+from engine.runtimes.given_secrets import remember_given
+from engine.runtimes.http.reply import Received, meaning_of
+from engine.runtimes.mcp.answers import answer_of
+from engine.runtimes.process.box import Ending
 from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.scripts.verdicts import verdict
 from engine.runtimes.secrecy import secrets_of
 from tests.runtimes.test_local import Told
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.manifest import ToolManifest
+from toolagent.contracts.sandbox import SandboxLimits
 
 SCHEMA: JsonSchema = {"properties": {"password": {"writeOnly": True}, "name": {"type": "string"}}}
 
@@ -37,10 +47,53 @@ def test_a_failure_repeats_no_secret_parameter_of_four_characters_or_more(passwo
     assert (failure.message, str(failure), failure.details) == (shown, shown, {"stderr": [shown]})
 
 
+def of_http(said: str) -> None:
+    meaning_of(Received(500, said.encode(), is_whole=True), 1024 * 1024, ())
+
+
+def of_mcp(said: str) -> None:
+    answer_of(CallToolResult(content=[TextContent(text=said)], is_error=True), 1024 * 1024)
+
+
+def of_a_script(said: str) -> None:
+    _judged(Execution(1, b"", said.encode(), Ending(), 0.1))
+
+
+def of_a_flood(said: str) -> None:
+    _judged(Execution(137, b"", said.encode()[:3_000], Ending(), 0.1, "stderr"))
+
+
+def _judged(done: Execution) -> None:
+    try:
+        verdict(done, SandboxLimits(), 1.0)
+    except ScriptFailure as failure:
+        raise failure.as_call_failure from failure
+
+
+@pytest.mark.parametrize("fail", [of_http, of_mcp, of_a_script, of_a_flood])
+@pytest.mark.parametrize("is_given", [True, False])
+def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None], *, is_given: bool) -> None:
+    """The cuts are 2000, 4096 and 8192 characters from the beginning or from the end."""
+    secret = f"{is_given}é".join(map(str, range(100, 500)))
+    if is_given:
+        remember_given(secret)
+    with pytest.raises(CallFailed) as failed:
+        fail(f"{secret * 3}\nbad: {secret}" if fail is of_a_script else f"bad: {'-' * 1_000}{secret}")
+    failed.value.hide(() if is_given else secrets_of(SCHEMA, {"password": secret}))
+    said = f"{failed.value.message} {failed.value.details}"
+    assert not any(secret[at : at + 8] in said for at in range(len(secret) - 8))
+
+
 def test_words_of_the_service_stay() -> None:
-    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad stopped", {"reason": "stopped", "cause": "it was stopped"})
-    failure.hide(secrets_of(SCHEMA, {"password": ["stopped", "unknown"]}))
-    assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped", "cause": "it was ***"})
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad stopped", {"reason": "stopped", "cause": "not_found", "why": "it was stopped"})
+    failure.hide(secrets_of(SCHEMA, {"password": ["stopped", "not_found"]}))
+    assert (failure.message, failure.details) == ("bad ***", {"reason": "stopped", "cause": "not_found", "why": "it was ***"})
+
+
+def test_numbers_that_are_a_secret_are_masked_too() -> None:
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad", {"status_code": 400, "body": {"pin": 123456, "n": [1234, 12345, True]}})
+    failure.hide(secrets_of(SCHEMA, {"password": [123456, "1234"]}))
+    assert failure.details == {"status_code": 400, "body": {"pin": "***", "n": ["***", 12345, True]}}
 
 
 @pytest.mark.parametrize("name", ["reason", "tool_ended", "status_code", "code"])

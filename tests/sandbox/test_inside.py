@@ -80,6 +80,12 @@ async def test_a_program_that_a_signal_ended_is_told_as_bubblewrap_tells_it(numb
     assert await process.wait() == 128 + number
 
 
+async def test_a_program_that_stops_itself_goes_on() -> None:
+    process = await start("--", "/bin/sh", "-c", "kill -STOP $$; kill -STOP $$; exit 7")
+    async with asyncio.timeout(20):
+        assert await process.wait() == 7
+
+
 @pytest.mark.parametrize(("program", "code"), [("/nowhere/program", 127), ("/etc/passwd", 126)])
 async def test_a_program_that_cannot_be_run_is_said(program: str, code: int) -> None:
     process = await start("--", program)

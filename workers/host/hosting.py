@@ -26,6 +26,7 @@ from engine.runtimes.running.supervisor import Supervisor
 from engine.store.catalog_state import CatalogState
 from engine.store.containers import ContainerTable
 from engine.store.hosts import HostClaim
+from engine.store.mcp_servers import McpServerRows
 from engine.upkeep.hosts.draining import OwnDrain, draining
 from engine.upkeep.hosts.lease import HostLease, NotTheHostError, held_host
 from engine.upkeep.removal.containers import found_containers
@@ -104,7 +105,9 @@ async def running_host(store: Store, client: Client, guardian: Guardian, owner: 
         runtimes = runs.runtimes
         supervisor = Supervisor(runtimes, store.routes, state.host, cancel_grace_s=settings.running.stop_grace_s, alert=store.events.warn)
         stack.push_async_callback(supervisor.close)
-        departures = Departures(supervisor, store.routes, store.registry.list_ids, state.host)
+        departures = Departures(
+            supervisor, store.routes, store.registry.list_ids, state.host, McpServerRows(store.database).names, (state.tools, state.calls)
+        )
         servers = mcp_servers_of(store, runs, logins)
         found = settings.catalog
         watched = imported_catalog(

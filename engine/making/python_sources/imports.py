@@ -40,9 +40,11 @@ def imported_by(tree: Tree, file: PurePosixPath, *, from_top: bool = False) -> f
 
 
 def folder_above(tree: Tree, folder: PurePosixPath, files: Sequence[str]) -> PurePosixPath:
-    """The nearest folder above with all modules that these files of `folder` need from above; `folder` itself if there are none. Blocks."""
-    read = filter(None, (parsed(tree.text(folder / file) or "") for file in files))
-    missing = {name for syntax in read for name in _first_parts(syntax)} - sys.stdlib_module_names - _by_name(tree, folder).keys()
+    """The nearest folder above with all modules that these files of `folder`, and modules beside them, need from above.
+
+    `folder` itself if there are none. Blocks.
+    """
+    missing = {name for file in files for name in imported_by(tree, folder / file)}
     found = [next((one for one in folder.parents if _is_package(tree, one, name)), folder) for name in missing]
     return min((folder, *found), key=lambda one: len(one.parts))
 

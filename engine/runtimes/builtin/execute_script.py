@@ -22,6 +22,7 @@ from engine.runtimes.scripts.verdicts import ScriptReply
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import FileAccess, PermissionClass, SecurityContext, SideEffectScope, ToolExample, ToolManifest
 from toolagent.contracts.sources import ScriptLanguage
+from toolagent.core.texts import shortened
 
 _ENDINGS = {
     ".py": ScriptLanguage.PYTHON,
@@ -30,6 +31,7 @@ _ENDINGS = {
     ".cjs": ScriptLanguage.NODEJS,
     ".ts": ScriptLanguage.BUN,
 }
+_SHOWN = 2_000
 _MARGIN_S = 1.0
 """The script's time-out ends earlier than the call's, so that the result can report it."""
 
@@ -157,4 +159,4 @@ def _object(reply: ScriptReply) -> dict[str, JsonValue]:
     if isinstance(reply.output, dict):
         return reply.output
     message = "The script wrote JSON on stdout that is not an object, which `outputData` must be."
-    raise ScriptFailure(ScriptErrorKind.OUTPUT, message, {"stdout": json.dumps(reply.output)[:2000]}, logs=reply.logs, ran=True)
+    raise ScriptFailure(ScriptErrorKind.OUTPUT, message, {"stdout": shortened(json.dumps(reply.output), _SHOWN)}, logs=reply.logs, ran=True)

@@ -13,7 +13,7 @@ from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, no_ans
 from engine.runtimes.mcp.codes import BROKEN, DECLINED, FORGOTTEN, LOGIN, NOT_SENT, REFUSED, STRANGE, TOO_LARGE
 from engine.runtimes.secrecy import masked, masked_text
 from toolagent.contracts.calls import ErrorType
-from toolagent.core.texts import well_formed_value
+from toolagent.core.texts import shortened, well_formed_value
 from toolagent_service.calls.mcp_contents import Block, kept_beside, layout_of, output_of
 
 _TOLD_CHARACTERS = 4096
@@ -38,7 +38,9 @@ def answer_of(result: CallToolResult, max_bytes: int, secrets: Sequence[str] = (
     if result.is_error:
         text = masked_text("\n".join(block.text for block in result.content if isinstance(block, TextContent)), secrets)
         raise CallFailed(
-            ErrorType.EXECUTION_ERROR, text[:_TOLD_CHARACTERS] or "The tool reports a failure without a reason.", {"is_error": True}
+            ErrorType.EXECUTION_ERROR,
+            shortened(text, _TOLD_CHARACTERS) or "The tool reports a failure without a reason.",
+            {"is_error": True},
         )
     told: list[JsonValue] = [block.model_dump(by_alias=True, mode="json", exclude_none=True) for block in result.content]
     blocks = cast("list[Block]", well_formed_value(masked(told, secrets)))
@@ -63,7 +65,7 @@ def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
 
 def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
     """The failure of a call that got an error."""
-    message, data = masked_text(error.message, secrets)[:_TOLD_CHARACTERS], data_of(error, secrets)
+    message, data = shortened(masked_text(error.message, secrets), _TOLD_CHARACTERS), data_of(error, secrets)
     details: dict[str, JsonValue] = {"code": error.code, **({} if data is None else {"data": data})}
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):

@@ -27,6 +27,7 @@ from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sandbox import Difference
 from toolagent.contracts.sources import McpSource
+from toolagent.core.texts import shortened
 
 _IDLE_ASK_S = 1.0
 _FAR_ASK_S = 5.0
@@ -221,7 +222,7 @@ def mute(name: str, waited_s: float, log: str) -> StartFailed:
 
 def strange(name: str, said: str, log: str) -> StartFailed:
     """The server's answer is not MCP."""
-    message = f"The MCP server of {name!r} answered `initialize` with something else: {said[:_TOLD_CHARACTERS]}"
+    message = f"The MCP server of {name!r} answered `initialize` with something else: {shortened(said, _TOLD_CHARACTERS)}"
     return StartFailed(ErrorType.UNAVAILABLE, message, {"stderr": log})
 
 

@@ -309,15 +309,21 @@ class Payload:
             return
 
     def _ended(self) -> int | None:
-        """The program's exit code once it has ended. Also reaps orphans, which the first process of a container inherits."""
+        """The program's exit code once it has ended. Also reaps orphans, which the first process of a container inherits.
+
+        A program that stops itself (SIGSTOP) is continued: nobody else would, and each of its callers would wait until its time is over.
+        """
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return 1
             if pid == 0:
                 return None
-            if pid == self._pid:
+            if os.WIFSTOPPED(status):
+                if pid == self._pid:
+                    os.kill(pid, signal.SIGCONT)
+            elif pid == self._pid:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
 

@@ -33,7 +33,7 @@ class ScriptReply:
 
 def verdict(done: Execution, limits: SandboxLimits, wall_s: float, max_values: int = MAX_RESULT_VALUES) -> ScriptReply:
     """Raises ScriptFailure."""
-    stderr = without_progress(done.stderr.decode(errors="replace")).strip("\n")
+    stderr = without_progress(done.stderr.decode(errors="replace")).strip("\n") + ("…" if done.cut == "stderr" else "")
     failure = _limit(done, limits, wall_s) or _end(done)
     if failure is None:
         try:
@@ -44,7 +44,7 @@ def verdict(done: Execution, limits: SandboxLimits, wall_s: float, max_values: i
             return ScriptReply(output, _lines(stderr), ("stderr",) if len(_lines(stderr)) > _LINES else ())
     kind, message, facts = failure
     wrote = done.stdout.decode(errors="replace").strip("\n")
-    logs = (*_lines(stderr), *(_lines(wrote[:_SHOWN_BYTES]) if wrote else ()))
+    logs = (*_lines(stderr), *(_lines(_cut(wrote, _SHOWN_BYTES)) if wrote else ()))
     shown: dict[str, JsonValue] = {"stdout": _cut(wrote, _SHOWN_BYTES)} if kind is ScriptErrorKind.OUTPUT else {}
     raise ScriptFailure(kind, message, {**facts, **shown}, told=_tail(stderr), logs=logs, ran=True)
 
@@ -81,7 +81,7 @@ def _end(done: Execution) -> _Failure | None:
     if done.code == 0:
         return None
     last = next((line for line in reversed(done.stderr.decode(errors="replace").splitlines()) if line.strip()), "")
-    why = f": {last.strip()[:_LINE]}" if last else "."
+    why = f": {_cut(last.strip(), _LINE)}" if last else "."
     return ScriptErrorKind.SCRIPT, f"The script {exit_text(_signed(done.code))}{why}", {"exit_code": done.code}
 
 

@@ -58,3 +58,8 @@ def test_modules_are_needed_from_above_unless_they_are_optional(tmp_path: Path) 
     tree, folder = Tree.read(written(tmp_path, files | {"a/b/two.py": "import speech, yaml\n"})), PurePosixPath("a/b")
     assert folder_above(tree, folder, ["one.py"]) == folder
     assert folder_above(tree, folder, ["one.py", "two.py"]) == PurePosixPath("a")
+
+
+def test_modules_that_a_module_beside_the_script_needs_from_above_count_too(tmp_path: Path) -> None:
+    files = {"config.py": "", "b/one.py": "import beside\n", "b/beside.py": "import parts.x\n", "b/parts/x.py": "import config\n"}
+    assert folder_above(Tree.read(written(tmp_path, files)), PurePosixPath("b"), ["one.py"]) == PurePosixPath()

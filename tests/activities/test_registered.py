@@ -74,3 +74,17 @@ def test_a_worker_has_each_role_of_agents() -> None:
     assigned = [node for node in ast.walk(tree) if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "roles"]
     (roles,) = [node.value.elts for node in assigned if isinstance(node.value, ast.Tuple)]
     assert len(roles) == len(there), f"`roles` of workers/host/making.py has one of each of {', '.join(there)}."
+
+
+def test_a_workflow_names_the_queue_of_each_activity() -> None:
+    trees = {file: ast.parse(file.read_text()) for file in (WORKERS.parent / "workflows").rglob("*.py")}
+    calls = [(file.name, node) for file, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    made = [
+        (name, call)
+        for name, call in calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr in {"execute_activity", "start_activity"}
+    ]
+    assert made
+    # The options of a file `options`, whose type demands a queue, or a queue itself.
+    bare = [f"{name}:{call.lineno}" for name, call in made if not {None, "task_queue"} & {given.arg for given in call.keywords}]
+    assert bare == [], "No worker takes an activity from the queue of the workflow: give the options of workflows/options.py."

@@ -88,8 +88,8 @@ long: setup ## what `make test` shows in short, at full size (results in tests/l
 	@# Nothing that this machine can have may be skipped.
 	@CI=true exec $(PY) -m tests.long $(ARGS)
 
-histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories)
-	@$(PY) -m tests.workflows.record
+histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories); ARGS=ControlTool some
+	@$(PY) -m tests.workflows.record $(ARGS)
 
 golden: setup ## write what this release puts on the wire (tests/contracts/golden)
 	@$(PY) -m tests.contracts.golden

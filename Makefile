@@ -46,7 +46,7 @@ test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the othe
 
 QUICK = core contracts calls callbacks roles validation house/test_names.py house/test_texts.py house/test_promises.py house/test_workflow_imports.py docs/test_pages.py
 
-quick: setup ## the tests that start no service, in less than a minute: before each commit
+quick: setup ## the tests that start no service, in about a minute: before each commit
 	@$(PY) -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK)) $(ARGS)
 
 LANED = cli docs/test_blocks.py $(addprefix client/test_,conformance.py following.py vendor_uses.py) $(addprefix system/test_,bad_tools.py callbacks.py \

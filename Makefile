@@ -46,7 +46,7 @@ test: setup ## all tests, several at a time; TEST_PROCESSES=0 one after the othe
 
 QUICK = core contracts calls callbacks roles validation house/test_names.py house/test_texts.py house/test_promises.py house/test_workflow_imports.py docs/test_pages.py
 
-quick: setup ## the tests that start no service, in less than a minute: before each commit
+quick: setup ## the tests that start no service, in about a minute: before each commit
 	@$(PY) -m pytest -q -n 2 --dist loadfile $(addprefix tests/,$(QUICK)) $(ARGS)
 
 LANED = cli docs/test_blocks.py $(addprefix client/test_,conformance.py following.py vendor_uses.py) $(addprefix system/test_,bad_tools.py callbacks.py \
@@ -88,8 +88,8 @@ long: setup ## what `make test` shows in short, at full size (results in tests/l
 	@# Nothing that this machine can have may be skipped.
 	@CI=true exec $(PY) -m tests.long $(ARGS)
 
-histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories)
-	@$(PY) -m tests.workflows.record
+histories: setup ## play every path of every workflow on a real server and record it (tests/workflows/histories); ARGS=ControlTool some
+	@$(PY) -m tests.workflows.record $(ARGS)
 
 golden: setup ## write what this release puts on the wire (tests/contracts/golden)
 	@$(PY) -m tests.contracts.golden

@@ -26,6 +26,7 @@ from toolagent.contracts.calls import ErrorType, ToolResult
 from toolagent.contracts.http import Problem
 
 SNAPSHOT = Path(__file__).parent / "openapi.json"
+REMEDY = "If the change is meant: `.venv/bin/pytest tests/api --update-snapshots` writes the document; review the difference."
 _REQUEST = ("parameters", "requestBody")
 _PATIENCE_S = 30
 
@@ -35,11 +36,10 @@ def operations(document: dict[str, dict[str, dict[str, dict[str, object]]]]) -> 
 
 
 async def test_the_document_is_the_one_that_was_agreed_on(house: House, request: pytest.FixtureRequest) -> None:
-    """`pytest tests/api --update-snapshots` writes it."""
     document = create_app(house.dependencies).openapi()
     if request.config.getoption("--update-snapshots", default=False):
         SNAPSHOT.write_text(json.dumps(document, ensure_ascii=False, indent=1, sort_keys=True) + "\n")
-    assert document == json.loads(SNAPSHOT.read_text())
+    assert document == json.loads(SNAPSHOT.read_text()), REMEDY
 
 
 def test_what_may_be_short_waits_for_no_dependencies() -> None:
@@ -110,7 +110,8 @@ async def test_the_document_is_served_and_made_once_beside_the_event_loop(house:
 
     monkeypatch.setattr(Documented, "openapi", noted)
     first, second = [(await house.http.get("/openapi.json")).json() for _ in range(2)]
-    assert first == second == json.loads(SNAPSHOT.read_text())
+    assert first == second
+    assert first == json.loads(SNAPSHOT.read_text()), REMEDY
     assert len(makers) == 1
     assert makers != [threading.get_ident()]
 

@@ -1,10 +1,14 @@
 """The wire accepts the payloads of the specifications, and refuses invalid ones."""
 
+from importlib import import_module
+from inspect import getmembers, isclass
+from pkgutil import iter_modules
 from typing import get_args
 
 import pytest
 from pydantic import JsonValue, TypeAdapter, ValidationError
 
+from toolagent.contracts import sources
 from toolagent.contracts.backend_runtimes import BackendRuntime
 from toolagent.contracts.calls import Caller, ErrorType, ToolCall, ToolResult
 from toolagent.contracts.identifiers import TOOL_ID_PATTERN
@@ -40,6 +44,14 @@ def test_every_kind_of_source_is_read_and_means_a_backend(written: JsonValue, me
     source = SOURCE.validate_python(written)
     assert source.traits.runtime is meant
     assert SOURCE.validate_json(SOURCE.dump_json(source)) == source
+
+
+def test_every_file_of_a_source_has_its_line_in_the_union() -> None:
+    modules = [import_module(f"{sources.__name__}.{module.name}") for module in iter_modules(sources.__path__)]
+    classes = {kind for module in modules for _, kind in getmembers(module, isclass) if kind.__module__ == module.__name__}
+    typed = {kind for kind in classes if issubclass(kind, Source) and "type" in kind.model_fields}
+    missing = sorted(kind.__name__ for kind in typed - {*get_args(get_args(ToolSource)[0])})
+    assert missing == [], "Each needs a line in `ToolSource` of packages/toolagent/src/toolagent/contracts/sources/__init__.py."
 
 
 def test_every_type_of_source_has_an_example_above() -> None:

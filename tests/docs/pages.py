@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-__all__ = ["DOCS", "LINKED", "PAGES", "ROOT", "Block", "blocks", "listed", "rows_of", "runnable"]
+__all__ = ["DOCS", "LINKED", "PAGES", "ROOT", "Block", "blocks", "listed", "place_of", "rows_of", "runnable"]
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -60,6 +60,12 @@ def listed() -> Mapping[str, Mapping[str, Sequence[str]]]:
                 raise ValueError(f"{page.name}: there is a second table of every {kind}.")
             found[kind] = dict(rows_of(table, f"{page.name}, every {kind}"))
     return found
+
+
+def place_of(kind: str) -> str:
+    """Where the table of a kind is, in words."""
+    page = next(page for page in PAGES if f"<!-- every: {kind} -->" in page.read_text("utf-8"))
+    return f"{page.relative_to(ROOT)}, below `<!-- every: {kind} -->`"
 
 
 def blocks(page: Path) -> Sequence[Block]:

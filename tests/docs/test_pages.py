@@ -33,10 +33,8 @@ def test_everything_that_is_registered_is_described_and_nothing_else(kind: str) 
     assert described is not None, f"No page has a table below <!-- every: {kind} -->."
     registered = REGISTERED[kind]()
     assert registered, "Nothing is registered: the test looks at nothing."
-    assert {"missing": sorted(registered.keys() - described.keys()), "gone": sorted(described.keys() - registered.keys())} == {
-        "missing": [],
-        "gone": [],
-    }
+    assert sorted(registered.keys() - described.keys()) == [], f"Each needs a row: {pages.place_of(kind)}."
+    assert sorted(described.keys() - registered.keys()) == [], f"These rows describe nothing: {pages.place_of(kind)}."
     wrong = {name: described[name][0] for name, expected in registered.items() if expected and described[name][0].split()[0] != expected}
     assert wrong == {}, {name: registered[name] for name in wrong}
 

@@ -117,6 +117,14 @@ def test_a_room_that_no_contract_names_breaks_that_of_the_rooms_around_it(tree: 
     assert set(_broken(printed)) == {"engine", "runtimes", "docker", "making", "upkeep", "workflows", "workers", "api", "mcp"}, printed
 
 
+def test_the_functions_of_every_role_have_their_place_in_the_contract_of_roles() -> None:
+    project = tomllib.loads((HERE / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (one["layers"] for one in project["tool"]["importlinter"]["contracts"] if one["id"] == "activities")
+    named = {name.strip() for layer in layers for name in layer.split("|")}
+    unnamed = sorted(folder.name for folder in (HERE / "activities").glob("*_tools") if folder.name not in named)
+    assert unnamed == [], "Each needs its place in the contract `Roles of agents` of pyproject.toml."
+
+
 def test_no_chain_of_imports_is_longer_than_it_may_be() -> None:
     chain = longest_chain(HERE)
     assert len(chain) <= LONGEST_CHAIN, " → ".join(chain)

@@ -123,11 +123,11 @@ SUBJECTS = {"local": local, "mcp": mcp, "docker": docker, "remote": remote, "bui
 def test_every_source_type_is_executed_or_said_not_to_be() -> None:
     union, _ = get_args(ToolSource)
     tags = {source.model_fields["type"].default for source in get_args(union)}
-    assert set(RUNTIMES) == tags - NOT_EXECUTED_YET
+    assert set(RUNTIMES) == tags - NOT_EXECUTED_YET, "Each has a line in `RUNTIMES` of engine/runtimes/__init__.py."
 
 
 def test_every_runtime_has_a_subject() -> None:
-    assert set(SUBJECTS) == set(RUNTIMES)
+    assert set(SUBJECTS) == set(RUNTIMES), "Each has a line in `SUBJECTS` above: its runtime, and a tool to check it with."
 
 
 @pytest.mark.parametrize("tag", RUNTIMES)

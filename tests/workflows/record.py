@@ -1,5 +1,7 @@
 """`python -m tests.workflows.record` plays every scenario on a server of its own, and keeps the histories and their fingerprints.
 
+With a word behind it, those whose names begin with it.
+
 A recorded history whose commands are the same stays, because the replay of an old one shows more. To record one again, delete its file.
 Histories are recorded, never written by hand: without `coreUsedFlags` a replay does not check the types of commands.
 """
@@ -8,7 +10,7 @@ import asyncio
 import json
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from pydantic import JsonValue
@@ -18,11 +20,11 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from engine.network.ports import free_port
 from tests.programs import Program
 from tests.workflows.fingerprints import fingerprint
-from tests.workflows.scenarios import SCENARIOS, play
+from tests.workflows.scenarios import SCENARIOS, Scenario, play
 from toolagent_service.plugin import service_plugin
 from workers.temporal.dev_server import read_config, server_command, temporal_binary
 
-__all__ = ["BEFORE", "FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored"]
+__all__ = ["BEFORE", "FINGERPRINTS", "FOLDER", "IDENTITY", "keep", "stored", "with_unplayed"]
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).parent / "histories"
@@ -44,20 +46,21 @@ def _read(text: str) -> WorkflowHistory:
     return WorkflowHistory.from_json(started["workflowId"], text)
 
 
-def record() -> Sequence[str]:
+def record(scenarios: Sequence[Scenario]) -> Sequence[str]:
     config = read_config(ROOT / "temporal-dev.yaml")
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         command = server_command(temporal_binary(), config, Path(folder), port, free_port())
         with (Path(folder) / "server.log").open("wb") as log, Program(command, stdout=log, stderr=log) as server:
             try:
-                return keep(asyncio.run(_played(f"127.0.0.1:{port}", config.namespace)), FOLDER, FINGERPRINTS)
+                played = asyncio.run(_played(f"127.0.0.1:{port}", config.namespace, scenarios))
+                return keep(with_unplayed(played, stored(), {scenario.name for scenario in SCENARIOS}), FOLDER, FINGERPRINTS)
             finally:
                 server.terminate()
 
 
-async def _played(address: str, namespace: str) -> dict[str, WorkflowHistory]:
-    return await play(await _connect(address, namespace), SCENARIOS)
+async def _played(address: str, namespace: str, scenarios: Sequence[Scenario]) -> dict[str, WorkflowHistory]:
+    return await play(await _connect(address, namespace), scenarios)
 
 
 async def _connect(address: str, namespace: str) -> Client:
@@ -65,6 +68,13 @@ async def _connect(address: str, namespace: str) -> Client:
         with attempt:
             return await Client.connect(address, namespace=namespace, identity=IDENTITY, plugins=[service_plugin()])
     raise AssertionError("tenacity ended without an outcome")
+
+
+def with_unplayed(
+    played: Mapping[str, WorkflowHistory], recorded: Mapping[str, WorkflowHistory], scenarios: Collection[str]
+) -> Mapping[str, WorkflowHistory]:
+    """Scenarios that were not played stay as they were recorded."""
+    return {**{name: history for name, history in recorded.items() if name in scenarios}, **played}
 
 
 def keep(histories: Mapping[str, WorkflowHistory], folder: Path, fingerprints: Path) -> Sequence[str]:
@@ -94,5 +104,9 @@ def _without_places(value: JsonValue) -> JsonValue:
 
 
 if __name__ == "__main__":
-    anew = record()
-    sys.stdout.write(f"Played {len(SCENARIOS)}; written in {FOLDER.relative_to(ROOT)}: {', '.join(anew) or 'none'}\n")
+    beginning = (*sys.argv[1:], "")[0]
+    chosen = [scenario for scenario in SCENARIOS if scenario.name.startswith(beginning)]
+    if not chosen:
+        sys.exit(f"No path begins with {beginning!r}. There are: {', '.join(sorted({scenario.workflow for scenario in SCENARIOS}))}.")
+    anew = record(chosen)
+    sys.stdout.write(f"Played {len(chosen)}; written in {FOLDER.relative_to(ROOT)}: {', '.join(anew) or 'none'}\n")

@@ -81,7 +81,11 @@ async def play(client: Client, scenarios: Iterable[Scenario]) -> dict[str, Workf
 
     async def one(scenario: Scenario) -> tuple[str, WorkflowHistory]:
         async with room:
-            handle = await scenario.walk.play(Stage(client, scenario.name.lower(), _TASK))
+            try:
+                handle = await scenario.walk.play(Stage(client, scenario.name.lower(), _TASK))
+            except Exception as error:
+                error.add_note(f"This was the path {scenario.name}.")
+                raise
             return scenario.name, await handle.fetch_history()
 
     async with (

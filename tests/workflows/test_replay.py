@@ -17,7 +17,7 @@ from temporalio.workflow import NondeterminismError
 from tests.workflows.changed import Changed
 from tests.workflows.ends import end_of
 from tests.workflows.fingerprints import difference, fingerprint
-from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored
+from tests.workflows.record import BEFORE, FINGERPRINTS, FOLDER, IDENTITY, ROOT, keep, stored, with_unplayed
 from tests.workflows.scenarios import SCENARIOS, Scenario, play
 from toolagent_service.plugin import service_plugin
 from workers.temporal.host_workers import WORKFLOWS
@@ -148,3 +148,8 @@ def test_a_history_whose_commands_are_the_same_is_not_recorded_anew(tmp_path: Pa
     assert keep({"a": alike, "b": other}, folder, fingerprints) == ["b"]
     assert stored(folder) == {"a": histories()["InvokeTool-fast"], "b": other}
     assert json.loads(fingerprints.read_text("utf-8")) == {"a": [*fingerprint(first)], "b": [*fingerprint(other)]}
+
+
+def test_a_path_that_was_not_played_stays_recorded_as_long_as_there_is_one() -> None:
+    first, other = (histories()[f"InvokeTool-{path}"] for path in ("fast", "ordinary"))
+    assert with_unplayed({"a": other}, {"a": first, "b": first, "gone": first}, {"a", "b"}) == {"a": other, "b": first}

@@ -7,6 +7,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import JsonValue
 
 from engine.runtimes.auditing.audit import Audited
+from engine.runtimes.cut_secrets import without_parts
 from engine.runtimes.environments.execution import Execution
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import CallFailed
@@ -79,6 +80,12 @@ def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None],
     failed.value.hide(() if is_given else secrets_of(SCHEMA, {"password": secret}))
     said = f"{failed.value.message} {failed.value.details}"
     assert not any(secret[at : at + 8] in said for at in range(len(secret) - 8))
+
+
+def test_a_text_with_very_many_places_for_a_part_is_masked_instead_of_searched_for_minutes() -> None:
+    secret, text = "a" * 2_000, "a" * 1_000
+    assert without_parts(f"bad {text}b…", [secret]) == "bad ***…"
+    assert without_parts(f"[… 9 earlier bytes left out]\nb{text} bad", [secret]) == "[… 9 earlier bytes left out]\n*** bad"
 
 
 def test_words_of_the_service_stay() -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from engine.runtimes.given_secrets import without_given, without_given_value
-from engine.runtimes.secrecy import masked_all, masked_text
+from engine.runtimes.secrecy import hidden, hidden_text
 from toolagent.contracts.calls import ErrorType
 from toolagent.core.texts import well_formed, well_formed_value
 
@@ -44,9 +44,9 @@ class RuntimeFailure(Exception):
     def hide(self, secrets: Sequence[str]) -> None:
         """Mask these in what the tool said."""
         if secrets:
-            self.message = masked_text(self.message, secrets)
+            self.message = hidden_text(self.message, secrets)
             self.details = {
-                masked_text(name, secrets): value if _is_ours(name, value) else masked_all(value, secrets)
+                hidden_text(name, secrets): value if _is_ours(name, value) else hidden(value, secrets)
                 for name, value in self.details.items()
             }
             self.args = (self.message,)

@@ -17,7 +17,7 @@ from engine.runtimes.mcp.answers import answer_of
 from engine.runtimes.process.box import Ending
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.verdicts import verdict
-from engine.runtimes.secrecy import secrets_of
+from engine.runtimes.secrecy import masked, secrets_of
 from tests.runtimes.test_local import Told
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
@@ -98,6 +98,12 @@ def test_numbers_that_are_a_secret_are_masked_too() -> None:
     failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad", {"status_code": 400, "body": {"pin": 123456, "n": [1234, 12345, True]}})
     failure.hide(secrets_of(SCHEMA, {"password": [123456, "1234"]}))
     assert failure.details == {"status_code": 400, "body": {"pin": "***", "n": ["***", 12345, True]}}
+
+
+def test_an_answer_keeps_numbers_and_its_own_ellipses() -> None:
+    """A cut of ours is in errors only, and a number must fit the output schema."""
+    said: JsonValue = {"text": "It is a test…", "account": 12345678, "key": "test-key", "12345678": 1}
+    assert masked(said, ["test-key", "12345678"]) == {"text": "It is a test…", "account": 12345678, "key": "***", "***": 1}
 
 
 def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from mcp import MCPError
 from mcp_types import CallToolResult, TextContent
 from pydantic import JsonValue
 
@@ -13,7 +14,7 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import CallFailed
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.http.reply import Received, meaning_of
-from engine.runtimes.mcp.answers import answer_of
+from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.process.box import Ending
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.verdicts import verdict
@@ -53,6 +54,10 @@ def of_mcp(said: str) -> None:
     answer_of(CallToolResult(content=[TextContent(text=said)], is_error=True), 1024 * 1024)
 
 
+def of_an_mcp_error(said: str) -> None:
+    raise failure_of(MCPError(-32000, said * 5))
+
+
 def of_a_script(said: str) -> None:
     _judged(Execution(1, b"", said.encode(), Ending(), 0.1))
 
@@ -68,7 +73,7 @@ def _judged(done: Execution) -> None:
         raise failure.as_call_failure from failure
 
 
-@pytest.mark.parametrize("fail", [of_http, of_mcp, of_a_script, of_a_flood])
+@pytest.mark.parametrize("fail", [of_http, of_mcp, of_an_mcp_error, of_a_script, of_a_flood])
 @pytest.mark.parametrize("is_given", [True, False])
 def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None], *, is_given: bool) -> None:
     """The cuts are 2000, 4096 and 8192 characters from the beginning or from the end."""
@@ -80,6 +85,13 @@ def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None],
     failed.value.hide(() if is_given else secrets_of(SCHEMA, {"password": secret}))
     said = f"{failed.value.message} {failed.value.details}"
     assert not any(secret[at : at + 8] in said for at in range(len(secret) - 8))
+
+
+def test_a_part_has_four_characters_or_more_and_may_stand_beside_half_a_character() -> None:
+    secret, half = "sesame", "\N{REPLACEMENT CHARACTER}"
+    assert [without_parts(f"is{said}", [secret]) for said in (" ses…", " sesa…", f" sesa{half}…")] == ["is ses…", "is ***…", "is ***…"]
+    said = [without_parts(f"[… 9 left out]\n{part} is", [secret]) for part in ("ame", "same", f"{half}same")]
+    assert [text.partition("\n")[2] for text in said] == ["ame is", "*** is", "*** is"]
 
 
 def test_a_text_with_very_many_places_for_a_part_is_masked_instead_of_searched_for_minutes() -> None:

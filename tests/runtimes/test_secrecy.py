@@ -55,7 +55,7 @@ def of_mcp(said: str) -> None:
 
 
 def of_an_mcp_error(said: str) -> None:
-    raise failure_of(MCPError(-32000, said * 5))
+    raise failure_of(MCPError(-1, said))
 
 
 def of_a_script(said: str) -> None:

@@ -5,8 +5,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
+import pytest
+
 from engine.runtimes.failures import CallFailed, StartFailed
 from engine.runtimes.given_secrets import remember_given, without_given
+from engine.runtimes.process.output import TAIL_BYTES, Capture
 from engine.runtimes.variables import variables_of
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.sources import LocalSource
@@ -48,3 +51,13 @@ def test_a_secret_may_be_given_while_another_thread_removes_secrets_from_a_text(
             assert removed.result() == [f"bad {number}…" for number in range(40)]
     finally:
         sys.setswitchinterval(usual)
+
+
+@pytest.mark.parametrize(("rest", "shown"), [("\nlast", "last"), ("", "[… 6 earlier bytes left out]\n*** ")])
+async def test_the_rest_of_a_long_log_has_no_part_of_a_secret(rest: str, shown: str) -> None:
+    remember_given("sesame-open")
+    stream = Capture(TAIL_BYTES)
+    stream.add(f"sesame-open {'x' * (TAIL_BYTES - 6 - len(rest))}{rest}".encode())
+    failure = StartFailed(ErrorType.UNAVAILABLE, "It ended.", {"stderr": "\n".join(stream.last_lines(20))})
+    await stream.finish(0)
+    assert str(failure.details["stderr"]).rstrip("x") == shown

@@ -1,7 +1,7 @@
 """Errors of calls, with or without a sent request."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from pydantic import JsonValue
 from pydantic_core import to_json
@@ -25,6 +25,12 @@ _TOLD = 500
 
 _TOLD_BYTES, _TOLD_DEPTH = 16_384, 100
 """Limits of a wrong output that is told."""
+
+
+_LONGEST_PATH, _MOST_PARTS = 300, 8
+"""Limits of a path with masked names, and of the dots and brackets in a name. The output, which makes the path, may be hostile."""
+
+_INDEX = re.compile(r"\[\d+\]")
 
 
 class Refused(Exception):
@@ -110,13 +116,25 @@ def _quotes_nothing(issue: ValidationIssue) -> bool:
 
 def _without_names(issues: tuple[ValidationIssue, ...], schema: JsonSchema) -> tuple[ValidationIssue, ...]:
     """The issues, with the names of members masked in their paths that do not stand in the schema: such a name may be a secret."""
-    known = "|".join(map(re.escape, sorted({*_names_in(schema)}, key=len, reverse=True)))
-    step = re.compile(rf"((?:\.(?:{known})|\[\d+\])(?=[.\[]|\Z))|(\.?)(?s:.)[^.\[]*")
+    known = {*_names_in(schema)}
+    return tuple(issue.model_copy(update={"path": _masked_path(issue.path, known)}) for issue in issues)
 
-    def masked(path: str) -> str:
-        return f"${step.sub(lambda found: found[1] or found[2] + MASK, path[1:])}"
 
-    return tuple(issue.model_copy(update={"path": masked(issue.path)}) for issue in issues)
+def _masked_path(path: str, known: Collection[str]) -> str:
+    """The path without names that are not known. Its end is masked, too, if it is very long."""
+    steps = re.findall(r"[.\[][^.\[]*", path[1:_LONGEST_PATH])
+    told, at = ["$"], 0
+    while at < len(steps):
+        # A name may have dots and brackets: the longest known one counts.
+        parts = next((count for count in range(min(_MOST_PARTS, len(steps) - at), 0, -1) if _is_known(steps[at : at + count], known)), 0)
+        told += steps[at : at + parts] or [f"{'.' * steps[at].startswith('.')}{MASK}"]
+        at += parts or 1
+    return "".join(told) + MASK * (len(path) > _LONGEST_PATH)
+
+
+def _is_known(steps: Sequence[str], known: Collection[str]) -> bool:
+    name = "".join(steps)
+    return name[1:] in known if name.startswith(".") else _INDEX.fullmatch(name) is not None
 
 
 def _names_in(schema: JsonValue) -> Iterator[str]:

@@ -7,9 +7,14 @@ _MASK = "***"
 _LEAST = 4
 """Characters. A shorter part occurs in almost every text."""
 
+_TRIES = 100
+"""A text that has the same characters more often is masked from the first place on: trying all places may take minutes."""
+
 _CUT_END = re.compile("(?:…|\\s?\\[… [^\\]\n]{1,60}\\])\\Z")
 _CUT_START = re.compile("\\A\\[… [^\\]\n]{1,60}\\]\n")
 """The notes of our cuts, as in `[… 7 more characters left out]`."""
+
+_LONGEST_NOTE = 100
 
 _HALF = "\N{REPLACEMENT CHARACTER}"
 """What decoding makes of a character that was cut in two."""
@@ -17,7 +22,7 @@ _HALF = "\N{REPLACEMENT CHARACTER}"
 
 def without_parts(text: str, secrets: Iterable[str]) -> str:
     """The text without parts of secrets beside the note of a cut. Texts without such a note stay as they are."""
-    if text.endswith(("…", "]")) and (note := _CUT_END.search(text)):
+    if text.endswith(("…", "]")) and (note := _CUT_END.search(text, max(0, len(text) - _LONGEST_NOTE))):
         kept = text[: note.start()].rstrip(_HALF)
         at = min((_begun_at(kept, secret) for secret in secrets), default=len(kept))
         text = text if at == len(kept) else f"{kept[:at]}{_MASK}{note[0]}"
@@ -30,16 +35,24 @@ def without_parts(text: str, secrets: Iterable[str]) -> str:
 
 def _begun_at(text: str, secret: str) -> int:
     """Where the longest beginning of the secret stands at the end of the text; the text's length if there is none."""
-    at = text.find(secret[:_LEAST], max(0, len(text) - len(secret))) if len(secret) >= _LEAST else -1
-    while at >= 0 and not secret.startswith(text[at:]):
+    if len(secret) < _LEAST:
+        return len(text)
+    first = at = text.find(secret[:_LEAST], max(0, len(text) - len(secret)))
+    for _ in range(_TRIES):
+        if at < 0 or secret.startswith(text[at:]):
+            return at if at >= 0 else len(text)
         at = text.find(secret[:_LEAST], at + 1)
-    return at if at >= 0 else len(text)
+    return first
 
 
 def _ends_at(text: str, secret: str) -> int:
     """The length of the longest end of the secret with which the text begins."""
+    if len(secret) < _LEAST:
+        return 0
     last = secret[-_LEAST:]
-    at = text.rfind(last, 0, len(secret)) if len(secret) >= _LEAST else -1
-    while at >= 0 and not secret.endswith(text[: at + _LEAST]):
+    first = at = text.rfind(last, 0, len(secret))
+    for _ in range(_TRIES):
+        if at < 0 or secret.endswith(text[: at + _LEAST]):
+            return at + _LEAST if at >= 0 else 0
         at = text.rfind(last, 0, at + _LEAST - 1)
-    return at + _LEAST if at >= 0 else 0
+    return first + _LEAST

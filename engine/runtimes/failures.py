@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import JsonValue
 
 from engine.runtimes.given_secrets import without_given, without_given_value
-from engine.runtimes.secrecy import find_secrets, masked_all, masked_text
+from engine.runtimes.secrecy import find_secrets, hidden, hidden_text
 from engine.validation.long_values import walked
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
@@ -54,9 +54,9 @@ class RuntimeFailure(Exception):
     def hide(self, secrets: Sequence[str]) -> None:
         """Mask these in what the tool said."""
         if secrets:
-            self.message = masked_text(self.message, secrets)
+            self.message = hidden_text(self.message, secrets)
             self.details = {
-                name if name in _NAMES else masked_text(name, secrets): value if _is_ours(name, value) else masked_all(value, secrets)
+                name if name in _NAMES else hidden_text(name, secrets): value if _is_ours(name, value) else hidden(value, secrets)
                 for name, value in self.details.items()
             }
             self.args = (self.message,)

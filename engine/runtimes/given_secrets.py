@@ -33,8 +33,10 @@ def remember_given(secret: str) -> None:
 
 def without_given(text: str) -> str:
     """The text without given secrets. The longest is replaced first, as one may contain another."""
-    text = without_parts(text, _given)
-    for form in sorted((form for form in _given if form in text), key=len, reverse=True):
+    # A copy, made at once: meanwhile another thread may remember one.
+    given = tuple(_given)
+    text = without_parts(text, given)
+    for form in sorted((form for form in given if form in text), key=len, reverse=True):
         text = text.replace(form, _SHOWN)
     return text
 

@@ -1,7 +1,7 @@
 """Masks secrets that a tool or a server was given in everything that it sends."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from pydantic import JsonValue
@@ -34,32 +34,40 @@ async def find_secrets(schema: JsonSchema, params: dict[str, JsonValue]) -> tupl
 
 
 def masked(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
-    """Masks secrets in a JSON value, also in the names of members."""
+    """Masks secrets in what a server answers, also in the names of members. Numbers stay, because the answer must fit its schema."""
     known = [secret for secret in secrets if len(secret) >= _MASKED_IN_VALUES]
-    return masked_all(value, known) if known else value
+    return _changed(value, partial(masked_text, secrets=known), lambda number: number) if known else value
 
 
 def masked_text(text: str, secrets: Sequence[str]) -> str:
-    """Masks all secrets, also short ones, and a part of one that a cut has left."""
-    text = without_parts(text, secrets)
+    """Masks all secrets, also short ones."""
     for secret in secrets:
         text = text.replace(secret, _MASK)
     return text
 
 
-def masked_all(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
-    """Masks all secrets in a JSON value, also short ones, in the names of members, and numbers that are one."""
+def hidden(value: JsonValue, secrets: Sequence[str]) -> JsonValue:
+    """Masks all secrets in the details of an error, also short ones, in the names of members, and numbers that are one."""
+    return _changed(value, partial(hidden_text, secrets=secrets), lambda number: _MASK if str(number) in secrets else number)
+
+
+def hidden_text(text: str, secrets: Sequence[str]) -> str:
+    """Masks all secrets in a text of an error, also short ones, and a part of one that a cut has left."""
+    return masked_text(without_parts(text, secrets), secrets)
+
+
+def _changed(value: JsonValue, text: Callable[[str], str], number: Callable[[float], JsonValue]) -> JsonValue:
     match value:
         case str():
-            return masked_text(value, secrets)
+            return text(value)
         case list():
-            return [masked_all(one, secrets) for one in value]
+            return [_changed(one, text, number) for one in value]
         case dict():
-            return {masked_text(name, secrets): masked_all(one, secrets) for name, one in value.items()}
+            return {text(name): _changed(one, text, number) for name, one in value.items()}
         case None | bool():
             return value
         case _:
-            return _MASK if str(value) in secrets else value
+            return number(value)
 
 
 def _texts(value: JsonValue) -> Iterator[str]:

@@ -133,6 +133,26 @@ async def test_who_closes_a_chat_or_wants_a_tool_made_is_told_what_cannot_be_wri
     assert isinstance(told.value, StoreUnwritableError) == ((what, when) == ("start", "before"))
 
 
+class QuickCalls(EndlessCalls):
+    """A client whose server answers at once."""
+
+    async def result(self, *_: object, **__: object) -> None: ...
+
+    cancel = result
+
+
+async def test_the_end_of_a_task_or_a_chat_is_tried_on_a_full_disk(place: Place, recording: Recording) -> None:
+    place.failure = StoreUnwritableError("disk_full", "The disk is full.", "")
+    async with asyncio.timeout(10):
+        with suppress(UnrecordableError):
+            while True:
+                recording.require()
+                await asyncio.sleep(0.01)
+        calls = GuardedCalls(cast("Client", QuickCalls()), recording, patience_s=60)
+        assert await calls.making.cancel("create_1")
+        await calls.chats.close("a")
+
+
 async def test_what_is_away_for_a_moment_is_waited_for(place: Place, recording: Recording) -> None:
     place.failure = ConnectionError("It restarts.")
     async with recording.recorded():

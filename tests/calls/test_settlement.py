@@ -91,6 +91,7 @@ async def test_a_wrong_output_of_a_tool_with_secrets_is_not_told(desk: "Desk", t
     [
         ({"people": {"hunter2": {"a.b": ["x", 1]}}}, "$.people.***.a.b[1]"),
         ({"people": {"a.hunter2[0]\nc": {"a.b": [1]}}}, "$.people.***.******.a.b[0]"),
+        ({"people": {"." * 1_000_000: {"a.b": [1]}}}, f"$.people{'.***' * 292}***"),
         ({"people": 1}, "$.people"),
         ([], "$"),
     ],

@@ -38,3 +38,4 @@ async def test_one_slow_server_keeps_no_other_out_and_many_do(monkeypatch: pytes
     for task in asked:
         task.cancel()
     await asyncio.gather(*asked, return_exceptions=True)
+    assert [*(await looks.look("near", SPEC)).found.by_id] == []

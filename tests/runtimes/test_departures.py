@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psutil
+import pytest
 from pydantic import JsonValue
 
 from engine.runtimes.running.departures import Departures
@@ -13,6 +14,7 @@ from tests.runtimes.conftest import Routes as SavedRoutes
 from tests.runtimes.conftest import entry_of, silent
 from toolagent.contracts.manifest import ToolManifest
 from toolagent.contracts.sources import McpSource
+from toolagent.core.failures import StoreUnavailableError
 
 
 class Routes:
@@ -66,15 +68,28 @@ async def test_a_tool_that_only_moves_from_one_file_to_another_goes_on(superviso
     assert supervisor.route("versatile") == started
 
 
-async def test_a_removed_mcp_server_leaves_no_folder_and_one_that_only_dropped_a_tool_keeps_its_own(tmp_path: Path) -> None:
+async def test_only_a_removed_mcp_server_leaves_no_folder_also_if_the_database_is_away_meanwhile(tmp_path: Path) -> None:
+    """Not one that only dropped a tool, nor one whose folder a tool from elsewhere has by the name of its process."""
     supervisor = Supervisor({"mcp": Servers()}, SavedRoutes(), "here")
-    for server in ("near", "far"):
-        source = McpSource(tool_name="act", command=("act",), process=server, server=server)
-        await supervisor.start(entry_of(source, tool_id=f"{server}_act"), silent)
-        (tmp_path / f"{server}.shared" / "home").mkdir(parents=True)
+    names = ("away", "far", "lent")
+    sources = {name: McpSource(tool_name="act", command=("act",), process=name, server=name) for name in names}
+    entries = [entry_of(source, tool_id=f"{name}_act") for name, source in sources.items()]
+    for entry in (*entries, entry_of(sources["lent"].model_copy(update={"server": None}), tool_id="lender")):
+        await supervisor.start(entry, silent)
+    for name in names:
+        (tmp_path / f"{name}.shared" / "home").mkdir(parents=True)
+    looks = iter([StoreUnavailableError("It restarts."), ("far",), ("far",), ("far",)])
 
     async def servers() -> tuple[str, ...]:
-        return ("far",)
+        if isinstance(found := next(looks), Exception):
+            raise found
+        return found
 
-    assert await Departures(supervisor, Routes(), none, "here", servers, (tmp_path,)).end() == ("far_act", "near_act")
-    assert [(tmp_path / f"{server}.shared").exists() for server in ("near", "far")] == [False, True]
+    async def ids() -> tuple[str, ...]:
+        return ("lender",)
+
+    departures = Departures(supervisor, Routes(), ids, "here", servers, (tmp_path,))
+    with pytest.raises(StoreUnavailableError):
+        await departures.end()
+    assert await departures.end() == ()
+    assert [(tmp_path / f"{name}.shared").exists() for name in names] == [False, True, True]

@@ -4,22 +4,24 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from mcp import MCPError
 from mcp_types import CallToolResult, TextContent
 from pydantic import JsonValue
 
 from engine.runtimes import secrecy
 from engine.runtimes.auditing import audit
 from engine.runtimes.auditing.audit import Audited
+from engine.runtimes.cut_secrets import without_parts
 from engine.runtimes.environments.execution import Execution
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.http.reply import Received, meaning_of
-from engine.runtimes.mcp.answers import answer_of
+from engine.runtimes.mcp.answers import answer_of, failure_of
 from engine.runtimes.process.box import Ending
 from engine.runtimes.runtime import ToolRequest
 from engine.runtimes.scripts.verdicts import verdict
-from engine.runtimes.secrecy import secrets_of
+from engine.runtimes.secrecy import masked, secrets_of
 from tests.runtimes.test_local import Told
 from toolagent.contracts.calls import ErrorType
 from toolagent.contracts.contract import JsonSchema
@@ -55,6 +57,10 @@ def of_mcp(said: str) -> None:
     answer_of(CallToolResult(content=[TextContent(text=said)], is_error=True), 1024 * 1024)
 
 
+def of_an_mcp_error(said: str) -> None:
+    raise failure_of(MCPError(-1, said))
+
+
 def of_a_script(said: str) -> None:
     _judged(Execution(1, b"", said.encode(), Ending(), 0.1))
 
@@ -70,7 +76,7 @@ def _judged(done: Execution) -> None:
         raise failure.as_call_failure from failure
 
 
-@pytest.mark.parametrize("fail", [of_http, of_mcp, of_a_script, of_a_flood])
+@pytest.mark.parametrize("fail", [of_http, of_mcp, of_an_mcp_error, of_a_script, of_a_flood])
 @pytest.mark.parametrize("is_given", [True, False])
 def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None], *, is_given: bool) -> None:
     """The cuts are 2000, 4096 and 8192 characters from the beginning or from the end."""
@@ -82,6 +88,19 @@ def test_a_secret_that_a_cut_divides_leaves_no_part(fail: Callable[[str], None],
     failed.value.hide(() if is_given else secrets_of(SCHEMA, {"password": secret}))
     said = f"{failed.value.message} {failed.value.details}"
     assert not any(secret[at : at + 8] in said for at in range(len(secret) - 8))
+
+
+def test_a_part_has_four_characters_or_more_and_may_stand_beside_half_a_character() -> None:
+    secret, half = "sesame", "\N{REPLACEMENT CHARACTER}"
+    assert [without_parts(f"is{said}", [secret]) for said in (" ses…", " sesa…", f" sesa{half}…")] == ["is ses…", "is ***…", "is ***…"]
+    said = [without_parts(f"[… 9 left out]\n{part} is", [secret]) for part in ("ame", "same", f"{half}same")]
+    assert [text.partition("\n")[2] for text in said] == ["ame is", "*** is", "*** is"]
+
+
+def test_a_text_with_very_many_places_for_a_part_is_masked_instead_of_searched_for_minutes() -> None:
+    secret, text = "a" * 2_000, "a" * 1_000
+    assert without_parts(f"bad {text}b…", [secret]) == "bad ***…"
+    assert without_parts(f"[… 9 earlier bytes left out]\nb{text} bad", [secret]) == "[… 9 earlier bytes left out]\n*** bad"
 
 
 def test_words_of_the_service_stay() -> None:
@@ -101,6 +120,12 @@ def test_names_that_others_decide_by_stay(name: str) -> None:
     failure = no_answer("bad", reason="stopped", tool_ended="killed", status_code=503)
     failure.hide(secrets_of(SCHEMA, {"password": name}))
     assert failure.details == {"reason": "stopped", "tool_ended": "killed", "status_code": 503, "outcome": "unknown"}
+
+
+def test_an_answer_keeps_numbers_and_its_own_ellipses() -> None:
+    """A cut of ours is in errors only, and a number must fit the output schema."""
+    said: JsonValue = {"text": "It is a test…", "account": 12345678, "key": "test-key", "12345678": 1}
+    assert masked(said, ["test-key", "12345678"]) == {"text": "It is a test…", "account": 12345678, "key": "***", "***": 1}
 
 
 def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:

@@ -42,7 +42,11 @@ class Stream:
         return note + kept.decode(errors="replace")
 
     def last_lines(self, count: int) -> list[str]:
-        return bytes(self._tail).decode(errors="replace").splitlines()[-count:]
+        """The last lines. A line without its beginning may hold a part of a secret: it is left out, or has a note if it is alone."""
+        lines = bytes(self._tail).decode(errors="replace").splitlines()
+        if self._total > len(self._tail):
+            lines = lines[1:] or self.tail().splitlines()
+        return lines[-count:]
 
     def _drain(self) -> None:
         try:

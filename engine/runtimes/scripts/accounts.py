@@ -6,7 +6,7 @@ from engine.runtimes.auditing.audit import Audit, failed
 from engine.runtimes.environments.environments import Installed
 from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.scripts.service import ScriptRun
-from engine.runtimes.secrecy import masked_text, secrets_of
+from engine.runtimes.secrecy import hidden_text, secrets_of
 from toolagent.contracts.audit import AuditEntry
 from toolagent.core.calls.masking import masked_caller, masked_command, masked_params
 
@@ -60,5 +60,5 @@ class ScriptAccounts:
 
     def _note(self, entry: AuditEntry, failure: ScriptFailure | None, secrets: Callable[[], Sequence[str]] = tuple) -> None:
         if failure is not None:
-            entry = entry.model_copy(update={**failed(failure), "message": masked_text(failure.message, secrets())})
+            entry = entry.model_copy(update={**failed(failure), "message": hidden_text(failure.message, secrets())})
         self._audit.note(entry)

@@ -47,10 +47,15 @@ STRANGE = (
 
 @dataclass
 class Far:
-    """A server whose session has this number; `by_events` says how it answers, `seen` has the requests."""
+    """A server whose session has this number; `by_events` says how it answers, `seen` has the requests.
+
+    `version` is what it speaks, if not what was asked for. `pages` are what it lists, last first; garbage follows.
+    """
 
     url: str = ""
     session: int = 1
+    version: JsonValue = None
+    pages: list[Document] | None = None
     by_events: bool = False
     seen: list[tuple[str, Document]] = field(default_factory=list[tuple[str, Document]])
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -79,11 +84,16 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
             elif "id" not in asked:
                 self.say(202, b"")
             elif asked["method"] == "initialize":
-                version = cast("Document", asked["params"])["protocolVersion"]
+                version = far.version or cast("Document", asked["params"])["protocolVersion"]
                 about: Document = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "far", "version": "1"}}
                 self.result(asked, about, {"Mcp-Session-Id": str(far.session)})
             elif asked["method"] == "ping":
                 self.result(asked, {})
+            elif asked["method"] == "tools/list" and far.pages is not None:
+                if far.pages:
+                    self.result(asked, far.pages.pop())
+                else:
+                    self.say(200, b'{"%s"]' % (b"sesame" * 20), {"Content-Type": "application/json"})
             elif asked["method"] == "tools/list":
                 self.result(asked, {"tools": [{"name": "act", "inputSchema": {"type": "object"}}]})
             else:
@@ -266,6 +276,20 @@ async def test_a_result_of_another_form_is_told_without_its_values(parts: Runtim
     failure = await failing(parts, far, mode, pin="sesame" * 20)
     assert failure.error_type is ErrorType.OUTPUT_VALIDATION_ERROR
     assert "sesame" not in failure.message
+
+
+async def test_a_greeting_of_another_form_is_told_without_its_values(parts: RuntimeParts, far: Far) -> None:
+    far.version = ["sesame" * 20]
+    with pytest.raises(StartFailed) as caught:
+        await runtime_of(parts).start(TOOL, far.source(), silent)
+    assert caught.value.message.endswith("protocolVersion: Input should be a valid string")
+
+
+async def test_a_page_that_is_not_json_is_told_without_its_values(parts: RuntimeParts, far: Far) -> None:
+    far.pages = [{"tools": [], "nextCursor": "more"}]
+    async with up(parts, far.source()) as (runtime, running):
+        listing = await runtime.list_tools(running)
+    assert [(fault.name, "Failed to parse" in fault.reason, "sesame" in fault.reason) for fault in listing.faults] == [("", True, False)]
 
 
 async def test_a_secret_that_a_refusal_repeats_is_not_in_the_state_of_the_tool(supervisor: Supervisor, routes: Routes, far: Far) -> None:

@@ -4,8 +4,10 @@ import threading
 from collections.abc import Callable
 
 import pytest
+from mcp import MCPError
 from mcp_types import CallToolResult, TextContent
-from pydantic import JsonValue
+from mcp_types.methods import parse_server_result
+from pydantic import JsonValue, ValidationError
 
 from engine.runtimes import secrecy
 from engine.runtimes.auditing import audit
@@ -15,9 +17,10 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.http.reply import Received, meaning_of
-from engine.runtimes.mcp.answers import answer_of
+from engine.runtimes.mcp.answers import answer_of, failure_of, strange_result
+from engine.runtimes.mcp.questions import answered
 from engine.runtimes.process.box import Ending
-from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.runtime import Silence, ToolRequest
 from engine.runtimes.scripts.verdicts import verdict
 from engine.runtimes.secrecy import secrets_of
 from tests.runtimes.test_local import Told
@@ -101,6 +104,29 @@ def test_names_that_others_decide_by_stay(name: str) -> None:
     failure = no_answer("bad", reason="stopped", tool_ended="killed", status_code=503)
     failure.hide(secrets_of(SCHEMA, {"password": name}))
     assert failure.details == {"reason": "stopped", "tool_ended": "killed", "status_code": 503, "outcome": "unknown"}
+
+
+async def test_a_question_that_the_protocol_does_not_have_is_cut_with_a_note() -> None:
+    """Beside the note a part of a secret is masked."""
+
+    async def asking(_: object) -> dict[str, JsonValue]:
+        return {"resultType": "input_required", "inputRequests": {"a": {"method": f"{'-' * 50}{'sesame' * 20}"}}}
+
+    with pytest.raises(MCPError) as caught:
+        await answered(asking, Silence())
+    failure = failure_of(caught.value)
+    failure.hide(secrets_of(SCHEMA, {"password": "sesame" * 20}))
+    assert failure.message.endswith(f" {'-' * 50}***…")
+
+
+def test_the_place_of_a_strange_result_is_cut_with_a_note() -> None:
+    secret = "sesame" * 20
+    result: JsonValue = {"resultType": "input_required", "inputRequests": {f"{'-' * 4000}{secret}": {"method": 1}}}
+    with pytest.raises(ValidationError) as caught:
+        parse_server_result("tools/call", "2026-07-28", result)
+    failure = strange_result(caught.value)
+    failure.hide(secrets_of(SCHEMA, {"password": secret}))
+    assert failure.message.endswith("-***…")
 
 
 def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:

@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from mcp import MCPError
-from mcp_types import CallToolResult, TextContent
+from mcp_types import PARSE_ERROR, CallToolResult, TextContent
 from mcp_types.methods import parse_server_result
 from pydantic import JsonValue, ValidationError
 
@@ -18,7 +19,9 @@ from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.http.reply import Received, meaning_of
 from engine.runtimes.mcp.answers import answer_of, failure_of, strange_result
+from engine.runtimes.mcp.listing import listing_of
 from engine.runtimes.mcp.questions import answered
+from engine.runtimes.mcp.session import Session
 from engine.runtimes.process.box import Ending
 from engine.runtimes.runtime import Silence, ToolRequest
 from engine.runtimes.scripts.verdicts import verdict
@@ -117,6 +120,17 @@ async def test_a_question_that_the_protocol_does_not_have_is_cut_with_a_note() -
     failure = failure_of(caught.value)
     failure.hide(secrets_of(SCHEMA, {"password": "sesame" * 20}))
     assert failure.message.endswith(f" {'-' * 50}***…")
+
+
+async def test_a_page_that_is_not_json_is_told_without_its_values() -> None:
+    class Pages:
+        async def list_page(self, cursor: str | None) -> dict[str, JsonValue]:
+            if cursor is None:
+                return {"tools": [], "nextCursor": "more"}
+            raise MCPError(code=PARSE_ERROR, message="Not JSON [type=json_invalid, input_value='ses...ame', input_type=str]")
+
+    listing = await listing_of(cast("Session", Pages()))
+    assert [fault.reason for fault in listing.faults] == ["The next page could not be read: Not JSON"]
 
 
 def test_the_place_of_a_strange_result_is_cut_with_a_note() -> None:

@@ -143,6 +143,18 @@ def test_the_place_of_a_strange_result_is_cut_with_a_note() -> None:
     assert failure.message.endswith("-***…")
 
 
+def test_names_by_which_blame_is_decided_stay() -> None:
+    names = {
+        *("cause", "secret", "dependencies", "content", "missing"),
+        *("exit_code", "last_answer", "ended", "stderr"),
+        "other_calls",
+        "is_error",
+    }
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad", dict.fromkeys(names, 1))
+    failure.hide(secrets_of(SCHEMA, {"password": [*names]}))
+    assert failure.details.keys() == names
+
+
 def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:
     failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad", {"reason": "hunter2", "for hunter2": 1})
     failure.hide(secrets_of(SCHEMA, {"password": "hunter2"}))

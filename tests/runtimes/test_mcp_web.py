@@ -5,7 +5,6 @@ import gzip
 import json
 import sys
 import threading
-import time
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -47,10 +46,16 @@ STRANGE = (
 
 @dataclass
 class Far:
-    """A server whose session has this number; `by_events` says how it answers, `seen` has the requests."""
+    """A server whose session has this number; `by_events` says how it answers, `seen` has the requests.
+
+    `version` is what it speaks, if not what was asked for. A call that hangs sets `held` and waits for `freed`.
+    """
 
     url: str = ""
     session: int = 1
+    version: JsonValue = None
+    held: threading.Event = field(default_factory=threading.Event)
+    freed: threading.Event = field(default_factory=threading.Event)
     by_events: bool = False
     seen: list[tuple[str, Document]] = field(default_factory=list[tuple[str, Document]])
     headers: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
@@ -79,7 +84,7 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
             elif "id" not in asked:
                 self.say(202, b"")
             elif asked["method"] == "initialize":
-                version = cast("Document", asked["params"])["protocolVersion"]
+                version = far.version or cast("Document", asked["params"])["protocolVersion"]
                 about: Document = {"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "far", "version": "1"}}
                 self.result(asked, about, {"Mcp-Session-Id": str(far.session)})
             elif asked["method"] == "ping":
@@ -109,7 +114,9 @@ def far() -> Generator[Far]:  # noqa: C901 - one arm a behaviour
                 case "garbage":
                     self.say(200, b'{"%s"]' % str(params.get("pin")).encode(), {"Content-Type": "application/json"})
                 case "hang":
-                    time.sleep(600)
+                    far.held.set()
+                    far.freed.wait(600)
+                    self.text(asked, "done")
                 case "strange":
                     self.say(200, b"".join(self.strange(asked)), {"Content-Type": "text/event-stream"})
                 case "infinite":
@@ -268,6 +275,13 @@ async def test_a_result_of_another_form_is_told_without_its_values(parts: Runtim
     assert "sesame" not in failure.message
 
 
+async def test_a_greeting_of_another_form_is_told_without_its_values(parts: RuntimeParts, far: Far) -> None:
+    far.version = ["sesame" * 20]
+    with pytest.raises(StartFailed) as caught:
+        await runtime_of(parts).start(TOOL, far.source(), silent)
+    assert caught.value.message.endswith("protocolVersion: Input should be a valid string")
+
+
 async def test_a_secret_that_a_refusal_repeats_is_not_in_the_state_of_the_tool(supervisor: Supervisor, routes: Routes, far: Far) -> None:
     entry = entry_of(far.source())
     manifest = entry.manifest.model_copy(update={"input_schema": {"properties": {"pin": {"writeOnly": True}}}})
@@ -310,6 +324,19 @@ async def test_a_session_that_was_forgotten_keeps_no_later_call_waiting(supervis
     async with asyncio.timeout(20):
         reply = await supervisor.call(Dispatch(entry, request_of(60.0)))
     assert (reply.output, [method for method, _ in far.seen].count("initialize")) == ({"text": "done"}, 2)
+
+
+async def test_a_running_call_is_answered_though_its_session_was_forgotten_which_then_ends(parts: RuntimeParts, far: Far) -> None:
+    async with up(parts, far.source()) as (runtime, running):
+        running_call = asyncio.create_task(runtime.call(running, far.source(), request_of(60.0, mode="hang")))
+        assert await asyncio.to_thread(far.held.wait, 20)
+        far.session = 2
+        with pytest.raises(NotSent):
+            await runtime.call(running, far.source(), request_of(60.0))
+        far.freed.set()
+        assert await running_call == {"text": "done"}
+        async with asyncio.timeout(20):
+            await runtime.ended(running)
 
 
 async def test_a_server_that_is_not_there_is_not_sent_to(parts: RuntimeParts) -> None:

@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 from mcp import MCPError
-from mcp_types import CallToolResult, TextContent
-from pydantic import JsonValue
+from mcp_types import PARSE_ERROR, CallToolResult, TextContent
+from mcp_types.methods import parse_server_result
+from pydantic import JsonValue, ValidationError
 
 from engine.runtimes import secrecy
 from engine.runtimes.auditing import audit
@@ -17,9 +19,12 @@ from engine.runtimes.environments.failures import ScriptFailure
 from engine.runtimes.failures import CallFailed, no_answer
 from engine.runtimes.given_secrets import remember_given
 from engine.runtimes.http.reply import Received, meaning_of
-from engine.runtimes.mcp.answers import answer_of, failure_of
+from engine.runtimes.mcp.answers import answer_of, failure_of, strange_result
+from engine.runtimes.mcp.listing import listing_of
+from engine.runtimes.mcp.questions import answered
+from engine.runtimes.mcp.session import Session
 from engine.runtimes.process.box import Ending
-from engine.runtimes.runtime import ToolRequest
+from engine.runtimes.runtime import Silence, ToolRequest
 from engine.runtimes.scripts.verdicts import verdict
 from engine.runtimes.secrecy import masked, secrets_of
 from tests.runtimes.test_local import Told
@@ -126,6 +131,52 @@ def test_an_answer_keeps_numbers_and_its_own_ellipses() -> None:
     """A cut of ours is in errors only, and a number must fit the output schema."""
     said: JsonValue = {"text": "It is a test…", "account": 12345678, "key": "test-key", "12345678": 1}
     assert masked(said, ["test-key", "12345678"]) == {"text": "It is a test…", "account": 12345678, "key": "***", "***": 1}
+
+
+async def test_a_question_that_the_protocol_does_not_have_is_cut_with_a_note() -> None:
+    """Beside the note a part of a secret is masked."""
+
+    async def asking(_: object) -> dict[str, JsonValue]:
+        return {"resultType": "input_required", "inputRequests": {"a": {"method": f"{'-' * 50}{'sesame' * 20}"}}}
+
+    with pytest.raises(MCPError) as caught:
+        await answered(asking, Silence())
+    failure = failure_of(caught.value)
+    failure.hide(secrets_of(SCHEMA, {"password": "sesame" * 20}))
+    assert failure.message.endswith(f" {'-' * 50}***…")
+
+
+async def test_a_page_that_is_not_json_is_told_without_its_values() -> None:
+    class Pages:
+        async def list_page(self, cursor: str | None) -> dict[str, JsonValue]:
+            if cursor is None:
+                return {"tools": [], "nextCursor": "more"}
+            raise MCPError(code=PARSE_ERROR, message="Not JSON [type=json_invalid, input_value='ses...ame', input_type=str]")
+
+    listing = await listing_of(cast("Session", Pages()))
+    assert [fault.reason for fault in listing.faults] == ["The next page could not be read: Not JSON"]
+
+
+def test_the_place_of_a_strange_result_is_cut_with_a_note() -> None:
+    secret = "sesame" * 20
+    result: JsonValue = {"resultType": "input_required", "inputRequests": {f"{'-' * 4000}{secret}": {"method": 1}}}
+    with pytest.raises(ValidationError) as caught:
+        parse_server_result("tools/call", "2026-07-28", result)
+    failure = strange_result(caught.value)
+    failure.hide(secrets_of(SCHEMA, {"password": secret}))
+    assert failure.message.endswith("-***…")
+
+
+def test_names_by_which_blame_is_decided_stay() -> None:
+    names = {
+        *("cause", "secret", "dependencies", "content", "missing"),
+        *("exit_code", "last_answer", "ended", "stderr"),
+        "other_calls",
+        "is_error",
+    }
+    failure = CallFailed(ErrorType.EXECUTION_ERROR, "bad", dict.fromkeys(names, 1))
+    failure.hide(secrets_of(SCHEMA, {"password": [*names]}))
+    assert failure.details.keys() == names
 
 
 def test_a_word_of_the_tool_is_none_of_the_service_and_names_are_masked_too() -> None:

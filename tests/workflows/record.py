@@ -1,6 +1,6 @@
 """`python -m tests.workflows.record` plays every scenario on a server of its own, and keeps the histories and their fingerprints.
 
-With a word behind it, those whose names begin with it.
+With words behind it, those whose names begin with one of them.
 
 A recorded history whose commands are the same stays, because the replay of an old one shows more. To record one again, delete its file.
 Histories are recorded, never written by hand: without `coreUsedFlags` a replay does not check the types of commands.
@@ -104,9 +104,10 @@ def _without_places(value: JsonValue) -> JsonValue:
 
 
 if __name__ == "__main__":
-    beginning = (*sys.argv[1:], "")[0]
-    chosen = [scenario for scenario in SCENARIOS if scenario.name.startswith(beginning)]
+    beginnings = (*sys.argv[1:],) or ("",)
+    chosen = [scenario for scenario in SCENARIOS if scenario.name.startswith(beginnings)]
     if not chosen:
-        sys.exit(f"No path begins with {beginning!r}. There are: {', '.join(sorted({scenario.workflow for scenario in SCENARIOS}))}.")
+        there = ", ".join(sorted({scenario.workflow for scenario in SCENARIOS}))
+        sys.exit(f"No path begins with {' or '.join(beginnings)}. There are: {there}.")
     anew = record(chosen)
     sys.stdout.write(f"Played {len(chosen)}; written in {FOLDER.relative_to(ROOT)}: {', '.join(anew) or 'none'}\n")

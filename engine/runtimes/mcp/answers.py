@@ -65,7 +65,7 @@ def _bounded(output: JsonValue, max_bytes: int) -> JsonValue:
 
 def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
     """The failure of a call that got an error."""
-    message, data = shortened(masked_text(error.message, secrets), _TOLD_CHARACTERS), data_of(error, secrets)
+    message, data = shortened(message_of(error, secrets), _TOLD_CHARACTERS), data_of(error, secrets)
     details: dict[str, JsonValue] = {"code": error.code, **({} if data is None else {"data": data})}
     match error.code:
         case _ if error.code in (NOT_SENT, FORGOTTEN):
@@ -79,7 +79,7 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
         case _ if error.code == STRANGE:
             return CallFailed(ErrorType.EXECUTION_ERROR, message)
         case _ if error.code in (TOO_LARGE, PARSE_ERROR):
-            return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message.partition(_QUOTE)[0], details)
+            return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, message, details)
         case _ if error.code == INVALID_PARAMS:
             return CallFailed(ErrorType.VALIDATION_ERROR, message, details)
         case _:
@@ -87,10 +87,22 @@ def failure_of(error: MCPError, secrets: Sequence[str] = ()) -> RuntimeFailure:
 
 
 def strange_result(error: ValidationError) -> CallFailed:
-    """The failure of a call whose answer is no result of a tool. Says where, without values: a part of a secret would not be masked."""
+    """The failure of a call whose answer is no result of a tool."""
+    told = shortened(told_of(error), _TOLD_CHARACTERS)
+    return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told}")
+
+
+def told_of(error: Exception) -> str:
+    """What is wrong with an answer, and where. Without its values: a part of a secret would not be masked."""
+    if not isinstance(error, ValidationError):
+        return str(error)
     faults = error.errors(include_url=False, include_context=False, include_input=False)[:_TOLD_FAULTS]
-    told = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults)
-    return CallFailed(ErrorType.OUTPUT_VALIDATION_ERROR, f"The server's answer is no result of a tool: {told[:_TOLD_CHARACTERS]}")
+    return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in faults)
+
+
+def message_of(error: MCPError, secrets: Sequence[str]) -> str:
+    """The message without `secrets`, and without what the SDK quotes of an answer that it cannot read."""
+    return masked_text(error.message.partition(_QUOTE)[0] if error.code == PARSE_ERROR else error.message, secrets)
 
 
 def _refusal_of(error: MCPError, message: str) -> NotSent:

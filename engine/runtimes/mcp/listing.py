@@ -10,8 +10,9 @@ from mcp import MCPError
 from mcp.shared.inbound import find_invalid_x_mcp_header
 from pydantic import JsonValue
 
+from engine.runtimes.mcp.answers import message_of
 from engine.runtimes.mcp.session import Session
-from engine.runtimes.secrecy import masked, masked_text
+from engine.runtimes.secrecy import masked
 from toolagent.contracts.contract import JsonSchema
 from toolagent.contracts.sources import McpHints, Revision
 from toolagent.core.texts import well_formed, well_formed_value
@@ -70,7 +71,7 @@ async def listing_of(session: Session, secrets: Sequence[str] = ()) -> Listing:
         except MCPError as error:
             if cursor is None:
                 raise
-            found.leave_out("", f"The next page could not be read: {masked_text(error.message, secrets)}")
+            found.leave_out("", f"The next page could not be read: {message_of(error, secrets)}")
             return found
         page, length = await asyncio.to_thread(_shown, told, secrets)
         size += length

@@ -9,12 +9,12 @@ from mcp import MCPError
 from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from pydantic import JsonValue
 
-from engine.runtimes.mcp.answers import data_of
+from engine.runtimes.mcp.answers import data_of, message_of
 from engine.runtimes.mcp.codes import TOO_LARGE
 from engine.runtimes.mcp.lines import is_larger
 from engine.runtimes.mcp.serving import Server
 from engine.runtimes.runtime import Offer
-from engine.runtimes.secrecy import masked, masked_text
+from engine.runtimes.secrecy import masked
 from toolagent.contracts.sources import McpSource
 from toolagent.core.texts import well_formed_value
 
@@ -82,7 +82,7 @@ async def offered_by(server: Server, offer: Offer) -> dict[str, JsonValue]:
     except TimeoutError:
         return _error(REQUEST_TIMEOUT, f"The server did not answer within {offer.timeout_s:g} s.")
     except MCPError as error:
-        return _error(error.code, masked_text(error.message, server.secrets), data_of(error, server.secrets))
+        return _error(error.code, message_of(error, server.secrets), data_of(error, server.secrets))
     if await asyncio.to_thread(is_larger, result, _LARGEST):
         return _error(TOO_LARGE, f"The server's answer to {offer.method} is not passed on: it is larger than {_LARGEST} bytes of JSON.")
     return {"result": await asyncio.to_thread(_shown, result, server.secrets)}

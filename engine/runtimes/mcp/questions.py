@@ -10,10 +10,11 @@ from pydantic import JsonValue
 from engine.runtimes.mcp.codes import DECLINED, STRANGE
 from engine.runtimes.runtime import Asked, Dialogue
 from toolagent.contracts.call_messages import ANSWER_OF
-from toolagent.core.texts import well_formed, well_formed_value
+from toolagent.core.texts import shortened, well_formed, well_formed_value
 
 _MOST_ROUNDS = 32
 _MOST_AT_ONCE = 16
+_LONGEST_METHOD = 100
 _PAUSE_S, _LONGEST_PAUSE_S = 0.05, 1.0
 """Pauses before the request is sent again, if the server wants more input without a question."""
 
@@ -50,10 +51,11 @@ async def _answers(asked: Mapping[str, JsonValue], dialogue: Dialogue) -> dict[s
 def _question(key: str, asked: object) -> Asked:
     method = cast("dict[str, JsonValue]", asked).get("method") if isinstance(asked, dict) else None
     if not isinstance(method, str) or method not in ANSWER_OF:
-        raise MCPError(code=STRANGE, message=f"The server asked a question that the protocol does not have: {str(method)[:100]}")
+        told = shortened(str(method), _LONGEST_METHOD)
+        raise MCPError(code=STRANGE, message=f"The server asked a question that the protocol does not have: {told}")
     params = cast("dict[str, JsonValue]", asked).get("params")
-    told = well_formed_value(cast("dict[str, JsonValue]", params) if isinstance(params, dict) else {})
-    return Asked(method, cast("dict[str, JsonValue]", told), well_formed(key))
+    given = well_formed_value(cast("dict[str, JsonValue]", params) if isinstance(params, dict) else {})
+    return Asked(method, cast("dict[str, JsonValue]", given), well_formed(key))
 
 
 def _result(asked: Asked, answer: Mapping[str, JsonValue]) -> JsonValue:

@@ -14,7 +14,7 @@ from engine.runtimes.failures import CallFailed, NotSent, RuntimeFailure, StartF
 from engine.runtimes.http.destination import Judge
 from engine.runtimes.http.exchange import HttpExchange
 from engine.runtimes.http.remote_keys import Secrets, filled, key_of, named_in, with_keys
-from engine.runtimes.mcp.answers import answer_of, failure_of, strange_result
+from engine.runtimes.mcp.answers import answer_of, failure_of, strange_result, told_of
 from engine.runtimes.mcp.codes import FORGOTTEN, NOT_SENT, STRANGE
 from engine.runtimes.mcp.listing import Listing, listing_of
 from engine.runtimes.mcp.oauth.logins import Login, Logins
@@ -194,7 +194,7 @@ class RemoteMcpRuntime:
                 raise StartFailed(ErrorType.UNAVAILABLE, refused) from error
             raise strange(place, failure.message, "") from error
         except (RuntimeError, ValidationError, httpx.InvalidURL) as error:
-            raise strange(place, str(error), "") from error
+            raise strange(place, told_of(error), "") from error
 
     def _headers(self, source: McpSource) -> Mapping[str, str]:
         """Raises NotSent."""

@@ -16,6 +16,7 @@ from engine.runtimes.http.remote_keys import Secrets
 from engine.runtimes.local.boxed_runs import BoxedRun, BoxedRuns, LocalSettings, Sandboxing
 from engine.runtimes.local.failures import exited
 from engine.runtimes.local.launched import Launched
+from engine.runtimes.mcp.answers import told_of
 from engine.runtimes.mcp.oauth.logins import Logins
 from engine.runtimes.mcp.offers import server_name
 from engine.runtimes.mcp.pipes import Pipes, over_pipes
@@ -116,7 +117,7 @@ class McpRuntime(RemoteMcpRuntime):
                 await asyncio.wait_for(process.exited(), _EXITS_S)
             if process.has_ended:
                 raise await exited(process, tool_id) from error
-            raise strange(tool_id, str(error), _log_of(begun)) from error
+            raise strange(tool_id, told_of(error), _log_of(begun)) from error
 
 
 def _made(tool_id: str) -> Pipes:

@@ -298,8 +298,15 @@ async def test_a_session_is_told_nonsense(temporal: Client) -> None:
 
 async def launch_told(caller: Alone) -> None:
     """A call of its own that gets a signal about an answer it did not wait for."""
-    handle = await caller.begin("work", server_id="of-others")
-    await handle.signal(step_names.ANSWERED, args=["nonsense", 3])
+    call = ToolCall(tool_id="work", params={"server_id": "of-others"})
+    handle = await caller.stage.client.start_workflow(
+        names.INVOKE_TOOL,
+        call,
+        id=f"call-{uuid.uuid4().hex}",
+        task_queue=caller.stage.queue,
+        start_signal=step_names.ANSWERED,  # by itself it may come after the call's end
+        start_signal_args=["nonsense", 3],
+    )
     assert (await result_of(handle)).error == GONE
 
 

@@ -151,6 +151,15 @@ async def test_what_was_refused_after_the_last_command_has_a_line_too(
     assert [refused.partition(": ")[0] for refused in notes.entries[-1].refusals] == ["late.invalid:443"]
 
 
+async def answered(url: str) -> str:
+    async with asyncio.timeout(60), httpx.AsyncClient() as client:
+        while True:
+            try:
+                return (await client.get(url)).text
+            except httpx.HTTPError:
+                await asyncio.sleep(0.1)
+
+
 async def test_a_port_is_published_and_a_rebuild_publishes_another_with_the_same_files(
     make: Callable[..., BuildContainers], engine: Engine, settings: DockerSettings
 ) -> None:
@@ -165,14 +174,7 @@ async def test_a_port_is_published_and_a_rebuild_publishes_another_with_the_same
     assert set(new.port_mapping) == {"8000", "9000"}
     assert (new.container_id != made.container_id, new.image, new.mem_limit) == (True, made.image, "256m")
     await containers.run_in_background(new.container_id, ["python3", "-m", "http.server", "8000", "--directory", "/srv"])
-    async with asyncio.timeout(60), httpx.AsyncClient() as client:
-        while True:
-            try:
-                answer = await client.get(f"http://127.0.0.1:{new.port_mapping['8000']}/page")
-                break
-            except httpx.HTTPError:
-                await asyncio.sleep(0.1)
-    assert answer.text == "hello\n"
+    assert await answered(f"http://127.0.0.1:{new.port_mapping['8000']}/page") == "hello\n"
     assert [one["Id"] for one in await containers_of(engine, settings)] == [new.container_id]
     await containers.destroy(new.container_id)
     assert await engine.ask(lambda api: api.images(filters={"label": f"org.tool-agent.state={settings.owner.state}"})) == []
@@ -201,6 +203,8 @@ async def test_a_tool_in_a_build_container_is_called_by_its_port_and_found_again
     before = make()
     made = await before.create(replace(PLAIN, ports=(8000,), volumes={"data": "/data"}, mem_limit="128m"), silent)
     await before.run_in_background(made.container_id, ["python3", "-m", "http.server", "8000"])
+    # Its first process may still be starting, and has its ports from us.
+    await answered(f"http://127.0.0.1:{made.port_mapping['8000']}/")
     await before.close()
 
     parts = container_parts(settings, engine)

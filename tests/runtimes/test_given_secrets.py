@@ -55,9 +55,9 @@ def test_a_secret_may_be_given_while_another_thread_removes_secrets_from_a_text(
 
 @pytest.mark.parametrize(("rest", "shown"), [("\nlast", "last"), ("", "[… 6 earlier bytes left out]\n*** ")])
 async def test_the_rest_of_a_long_log_has_no_part_of_a_secret(rest: str, shown: str) -> None:
-    remember_given("sesame-open")
+    remember_given("plover-open")
     stream = Capture(TAIL_BYTES)
-    stream.add(f"sesame-open {'x' * (TAIL_BYTES - 6 - len(rest))}{rest}".encode())
+    stream.add(f"plover-open {'x' * (TAIL_BYTES - 6 - len(rest))}{rest}".encode())
     failure = StartFailed(ErrorType.UNAVAILABLE, "It ended.", {"stderr": "\n".join(stream.last_lines(20))})
     await stream.finish(0)
     assert str(failure.details["stderr"]).rstrip("x") == shown
